@@ -38,7 +38,7 @@ def main() -> int:
     if checks and not checks.steps():
         print(f"nothing differs from {asked.changed}: nothing to check")
         return 0
-    python = install(asked.venv, ".[dev]" if checks else ".")
+    python = install(asked.venv, ".[dev]" if checks else ".[serve]")
     if checks:
         return checks.run(python)
     # Where the user is: the commands that the demo prints are pasted there.

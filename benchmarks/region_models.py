@@ -189,7 +189,7 @@ def _measure(data: ImageCaptions, folder: Path, degrees: dict[str, Any]) -> None
             relevance=degrees[name],
             provenance=Provenance(dataset="flickr8k"),
         )
-        result.to_json(folder / file, per_query=True)
+        result.to_json(folder / file)
 
 
 def _print(results: dict[Row, list[dict[str, Result]]]) -> None:

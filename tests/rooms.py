@@ -30,6 +30,7 @@ FLOORS = (
     "serving",
     "grading",
     "demo",
+    "jobs",
     "cli",
     "__main__",
     "",  # the package itself, which nothing below may import
@@ -71,7 +72,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "untrusted_files", "configuration", "disk", "formats",
     ),
     "data": (
-        "columns", "files", "collection", "datasets", "layouts", "sidecars", "pictures", "splits", "inspection",
+        "columns", "files", "collection", "layouts", "from_memory", "sidecars", "pictures", "splits", "inspection",
         "labelled", "scored_pairs", "joined_folders", "readers",
     ),
     "encoders": (
@@ -93,6 +94,10 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "index.stores": (
         "addresses", "approximation", "bm25", "column_counts", "id_sampling", "vector_files", "base", "candidates",
         "engine_rows", "scan", "exact", "lance", "milvus", "factory",
+    ),
+    "jobs": (
+        "terminal", "options", "job", "models", "compare", "source_degrees", "load", "evaluation", "training", "index",
+        "searches", "calibration",
     ),
     "language": (
         "model_folders", "scene_graphs", "tokenisers", "phrases", "word_vectors", "sentence_models", "stemming",

@@ -38,6 +38,7 @@ PACKAGES = {
     "rungwise.evaluation": "",
     "rungwise.grading": "",
     "rungwise.index": "",
+    "rungwise.jobs": "",
     "rungwise.language": "",
     "rungwise.metrics": "numpy",
     "rungwise.models": "",

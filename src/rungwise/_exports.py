@@ -7,6 +7,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+explainers: list[Callable[[ImportError, str], ImportError | None]] = []
+"""What makes a sentence of a failed import of a name; the ground floor adds it, since this module may not import it."""
+
 
 def exporting(room: str, file: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__all__``, the ``__getattr__`` and the ``__dir__`` of a room.
@@ -27,6 +30,12 @@ def exporting(room: str, file: str) -> tuple[list[str], Callable[[str], Any], Ca
         if name not in places:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         module, there = places[name]
-        return getattr(import_module(module, room), there)
+        try:
+            return getattr(import_module(module, room), there)
+        except ModuleNotFoundError as error:
+            for explain in explainers:
+                if (said := explain(error, f"{room}.{name}")) is not None:
+                    raise said from error
+            raise
 
     return names, load, lambda: names

@@ -11,9 +11,9 @@ from urllib.request import urlopen
 import pytest
 
 from rungwise.cli import main
-from rungwise.cli.frame import shortest
 from rungwise.core.disk.sealed_lines import hash_of_text
 from rungwise.data import ImageCaptions
+from rungwise.jobs import shortest
 from rungwise.relevance.human import Judgement, add_judgement, now
 from rungwise.scenes import SceneConfig, generate
 from tests.grading.conftest import write_pairs

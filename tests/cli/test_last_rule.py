@@ -160,7 +160,7 @@ def test_parameters_that_messages_name_are_options_of_a_command():
             if isinstance(node, ast.keyword) and node.arg == "parameters" and isinstance(node.value, ast.Dict):
                 named |= {one.value for one in node.value.values if isinstance(one, ast.Constant)}
     fields = {
-        (module.startswith("rungwise.cli."), node.target.id)
+        (module.startswith(("rungwise.cli.", "rungwise.jobs.")), node.target.id)
         for module in modules()
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)

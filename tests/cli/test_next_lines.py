@@ -144,7 +144,7 @@ def test_every_next_line_works(
     KINDS[kind](folder)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RUNGWISE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rungwise.cli.index._command.DEFAULT", f"hf:{published.siglip2}")
+    monkeypatch.setattr("rungwise.jobs.index._build.DEFAULT", f"hf:{published.siglip2}")
     served: list[ServerSettings] = []
     monkeypatch.setattr("rungwise.serving._server.serve", lambda *_, settings, **__: served.append(settings))
     by_key = ["--key", "stem"] if "dots" in kind else []

@@ -38,7 +38,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     for name in (serve.TOKEN, serve.TOKENS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("rungwise.serving._server.serve", served)
-    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.jobs._models.read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 
 
@@ -142,7 +142,7 @@ def test_a_new_model_is_read_from_where_the_index_names_it_if_that_is_asked_for(
         read_from.append(name)
         return ColourModel()
 
-    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", read_dual_encoder)
+    monkeypatch.setattr("rungwise.jobs._models.read_dual_encoder", read_dual_encoder)
     assert main(["serve", str(folder), "--device", "cpu", "--model", "moved", "--reload"]) == 0
     asked[1]["reload"](Index.open(folder))
     assert read_from == ["moved", "colours"]

@@ -96,3 +96,12 @@ def test_parts_that_do_not_fit_get_one_line(change: dict[str, Any], message: str
     with pytest.raises(UserError, match=f"^pets: {message}") as caught:
         replace(DATA, **change)
     assert "\n" not in str(caught.value)
+
+
+def test_a_collection_of_any_size_prints_few_lines() -> None:
+    ids = tuple(f"a picture of a very long name {n}" for n in range(5_000))
+    data = ImageCaptions(ids, ids, np.arange(5_000), splits=("train",) * 5_000, labels=(("x",),) * 5_000, paths=ids)
+    lines = repr(data).splitlines()
+    assert lines[0] == "collection: 5,000 images, 5,000 captions, 1 an image"
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 120

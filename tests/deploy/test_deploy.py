@@ -24,9 +24,9 @@ import yaml
 from rungwise.cli import COMMANDS
 from rungwise.cli._serve import Serve
 from rungwise.cli.frame import options, parse, with_ray
-from rungwise.cli.index._command import MakeIndex
 from rungwise.core.version import __version__
 from rungwise.index import Index
+from rungwise.jobs.index import MakeIndex
 from rungwise.serving import ServerSettings, ServingLimits, background
 from tests.colour_model import ColourModel, colour_pictures
 

@@ -76,7 +76,7 @@ def test_a_result_says_which_method_it_is_of(world, result):
 
 
 def test_values_that_are_rows_survive_a_file(result, tmp_path):
-    result.to_json(tmp_path / "r.json", per_query=True)
+    result.to_json(tmp_path / "r.json")
     again = Result.from_json(tmp_path / "r.json")
     np.testing.assert_equal(dict(again.numbers), dict(result.numbers))
     assert again.ends == result.ends
@@ -101,7 +101,7 @@ def test_values_that_are_rows_survive_a_file(result, tmp_path):
 )
 def test_rows_that_do_not_fit_are_found(result, tmp_path, name, values, words):
     file = tmp_path / "r.json"
-    result.to_json(file, per_query=True)
+    result.to_json(file)
     content = json.loads(file.read_text())
     content["per_query"][name] = values
     file.write_text(json.dumps(content))

@@ -15,7 +15,6 @@ from rungwise.evaluation import (
     refuse_own_opinion,
     similarity_source,
 )
-from rungwise.evaluation.tables import notes_of
 from rungwise.metrics import _streaming as streaming
 from rungwise.relevance import ModelScores, TfIdf, Visual
 from rungwise.relevance.combine import mean
@@ -287,7 +286,7 @@ def test_a_result_names_the_captions_that_its_degrees_compare_with(reference, tm
     given = {"similarity": np.eye(2, 3, dtype=np.float32), "image_of_caption": [0, 1, 1], "relevance": degrees}
     result = evaluate(**given, measures=["CS@2"])
     assert result.reference == reference
-    assert f"degrees: {degrees.title()}, reference {reference}" in notes_of(result)
+    assert f"degrees: {degrees.title()}, reference {reference}" in result.notes()
     result.to_json(tmp_path / "result.json")
     assert Result.from_json(tmp_path / "result.json").reference == reference
     assert evaluate(**given, measures=["R@1"]).reference == ""

@@ -1,12 +1,13 @@
-"""Also tests rungwise.evaluation.statistics._json_numbers."""
+"""Also tests rungwise.core.formats._json_values."""
 
 import math
 
 import numpy as np
 import pytest
 
+from rungwise.core.formats import read_as
 from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation._result_file import OfQueries, check, checksum, read_as
+from rungwise.evaluation._result_file import OfQueries, check, checksum
 
 NOTHING = OfQueries(per_query={}, image_of_query={}, query_ids={})
 WHOLE = {
@@ -59,5 +60,5 @@ def test_every_measure_s_own_numbers_pass(tmp_path):
         relevance=rng.random((40, 80)),
         measures=["R@1", "Recall@5", "MAP", "MRR", "MeanR", "MedR", "nDCG@10", "CS@10", "NCS@10", "rsum"],
     )
-    result.to_json(tmp_path / "r.json", per_query=True)
+    result.to_json(tmp_path / "r.json")
     assert type(result).from_json(tmp_path / "r.json") == result

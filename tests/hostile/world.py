@@ -287,7 +287,7 @@ def make_own(root: Path) -> None:
     result = evaluate(
         similarity=np.eye(8), image_of_caption=np.arange(8), provenance=Provenance(split="test", model_hash=fingerprint)
     )
-    result.to_json(root / "run/results/result.json", per_query=True)
+    result.to_json(root / "run/results/result.json")
     index = Index.build(data, model_in(root / "run/model"), root / "index/index", model_location="../run/model")
     assert len(index) == len(NAMES)
     backup_index(root / "index/index", root / "index/backup")
@@ -308,7 +308,7 @@ def make_own(root: Path) -> None:
         result = evaluate(
             similarity=scores, image_of_caption=np.arange(8), provenance=Provenance(data_name="colours", data_hash="00")
         )
-        result.to_json(root / f"evaluation/{name}.json", per_query=True)
+        result.to_json(root / f"evaluation/{name}.json")
     calibration().save(root / "calibrations/calibration.json")
     write_fit(learned(0), root / "calibrations/fit.json")
     (root / "scenes").mkdir()

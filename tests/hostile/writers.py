@@ -144,10 +144,10 @@ def _files(root: Path) -> list[Writer]:
         return [dict(found.numbers), found.per_query("i2t/R@1").tolist()]
 
     return [
-        Writer("result, first", _nothing, lambda place: result(2).to_json(place / "result.json", per_query=True),
+        Writer("result, first", _nothing, lambda place: result(2).to_json(place / "result.json"),
                state_of_result, "result.json"),
-        Writer("result, again", lambda place: result(1).to_json(place / "result.json", per_query=True),
-               lambda place: result(2).to_json(place / "result.json", per_query=True), state_of_result, "result.json"),
+        Writer("result, again", lambda place: result(1).to_json(place / "result.json"),
+               lambda place: result(2).to_json(place / "result.json"), state_of_result, "result.json"),
         Writer("calibration", calibration(1.0), calibration(2.0),
                lambda place: str(Calibration.load(place / "calibration.json")), "calibration.json"),
         Writer("fitted combination", fit(1), fit(2), lambda place: str(read_fit(place / "fit.json")), "fit.json"),

@@ -672,3 +672,12 @@ def test_the_newest_are_those_taken_last(tmp_path: Path) -> None:
         index.remove(index.newest(1))
         index.upsert(data.select([0]), ColourModel())
         assert [one.partition("-")[0] for one in index.newest(2, 1)] == ["2", "0"]
+
+
+def test_an_index_and_its_searcher_print_a_few_lines(index: Index) -> None:
+    lines = repr(index).splitlines()
+    assert lines[0] == f"Index '{index.manifest.name}'"
+    assert lines[1] == "  holds: 5 pictures, 4 captions"
+    assert len(repr(Searcher(index, ColourModel())).splitlines()) == len(lines) <= 12
+    assert "5 pictures, 4 captions" in index._repr_html_()
+    assert len(repr(replace(index.manifest, mounts=("/photos",) * 9_000, listing="a" * 9_000)).splitlines()) <= 12

@@ -1,8 +1,11 @@
-"""What holds for every loss."""
+"""What holds for every loss. Also tests rungwise.losses._loss_settings, rungwise.losses._given_blocks."""
 
+import inspect
+import re
 from dataclasses import replace
 from itertools import cycle
 
+import numpy as np
 import pytest
 import torch
 
@@ -201,3 +204,119 @@ def test_a_misspelt_argument_is_refused():
     for family in FAMILIES.values():
         with pytest.raises(TypeError, match="positive"):
             family()(torch.zeros(3, 3), positive=torch.eye(3, dtype=torch.bool))
+
+
+PUBLIC = [
+    one for name in losses.__all__ if isinstance(one := getattr(losses, name), type) and issubclass(one, losses.Loss)
+]
+CONCRETE = [one for one in PUBLIC if not inspect.isabstract(one)]
+
+
+def settings(loss):
+    return inspect.signature(type(loss).__init__).parameters.keys() - {"self"}
+
+
+def test_all_settings_of_a_loss_stand_in_its_text(family):
+    loss = family(reduction="mean", extra_positives="keep", mask_above=0.75)
+    text = repr(loss)
+    assert "\n" not in text
+    for name in settings(loss):
+        assert re.search(rf"[( ]{name}=", text), name
+    assert "..." not in text
+    assert "mask_above=0.75" in text
+
+
+def test_every_public_loss_is_among_these():
+    assert {type(make()) for make in FAMILIES.values()} == set(CONCRETE)
+
+
+def test_a_loss_made_from_its_text_is_the_same_loss(family):
+    loss = family(reduction="mean", extra_positives="keep", mask_above=0.75)
+    again = eval(repr(loss), vars(losses))
+    assert repr(again) == repr(loss)
+    assert [p.shape for p in again.parameters()] == [p.shape for p in loss.parameters()]
+    block, relevance = torch.randn(6, 6), torch.rand(6, 6)
+    values = []
+    for one in (loss, again):
+        torch.manual_seed(0)
+        values.append(one(block, relevance, **within(one, block)))
+    torch.testing.assert_close(*values)
+
+
+def test_what_was_learned_and_what_draws_stand_in_the_text():
+    loss = losses.Sigmoid(learnable=True)
+    with torch.no_grad():
+        loss.temperature.raw.fill_(-1.0)
+        loss.bias.fill_(-3.5)
+    assert repr(loss).startswith("Sigmoid(temperature=0.36887944, bias=-3.5, learnable=True, ")
+    assert repr(loss.temperature) == "Temperature(0.368879, learnable=True)"
+    assert repr(loss.to("meta")).startswith("Sigmoid(temperature=<() on meta>, bias=<() on meta>, ")
+    drawn = losses.MaxOfHinges(negative_set=3, generator=torch.Generator().manual_seed(7))
+    assert "generator=<generator of seed 7>" in repr(drawn)
+    assert repr(torch.nn.Sequential(drawn)) == f"Sequential(\n  (0): {drawn!r}\n)"
+
+
+def test_settings_of_a_loss_from_outside_stand_in_its_text():
+    class Own(losses.BlockLoss):
+        def __init__(self, power=2, kept_elsewhere=1, **shared):
+            super().__init__(**shared)
+            self.power = power
+
+        def per_query(self, side):
+            return side.sum_per_query(side.of_pairs(side.similarity))
+
+    wanted = "Own(power=3, kept_elsewhere=..., reduction='mean', extra_positives='mask', mask_above=None)"
+    assert repr(Own(3, reduction="mean")) == wanted
+
+
+@every_family_with("shape", (6, 6), (4, 6))
+@pytest.mark.parametrize("kind", [np.float32, np.float64, list])
+def test_degrees_and_positives_may_be_arrays_or_lists(family, shape, kind):
+    block = torch.randn(shape)
+    relevance = torch.rand(shape)
+    positives = torch.arange(shape[1]) % shape[0] == torch.arange(shape[0]).unsqueeze(1)
+    values = []
+    for as_given in (lambda tensor: tensor, lambda tensor: given(tensor, kind)):
+        torch.manual_seed(0)
+        loss = family()
+        inside = {name: as_given(one) for name, one in within(loss, block).items()}
+        values.append(loss(block, as_given(relevance), as_given(positives), **inside))
+    torch.testing.assert_close(*values, rtol=0, atol=0)
+
+
+def given(tensor, kind):
+    array = tensor.numpy()
+    return array.tolist() if kind is list else array if array.dtype == bool else array.astype(kind)
+
+
+def test_arrays_are_computed_in_the_type_of_the_block():
+    loss = losses.SoftContrastive()
+    degrees = np.random.default_rng(0).random((4, 4))
+    for kind, computed in ((torch.float64, torch.float64), (torch.bfloat16, torch.float32)):
+        block = torch.randn(4, 4).to(kind)
+        torch.testing.assert_close(loss(block, degrees), loss(block, torch.tensor(degrees, dtype=computed)))
+        assert loss(block, degrees).dtype == computed
+    loss.to("meta")
+    assert loss(torch.zeros(4, 4, device="meta"), degrees).device.type == "meta"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((2, 3)),), "relevance is (2, 3) but the block needs (2, 2): pass equal shapes"),
+        (([[0.1, 0.2], [0.3]],), "relevance (list) holds no rows of one length"),
+        ((object(),), "relevance (object) holds no numbers: pass a tensor, a numpy array"),
+        ((np.array([["a", "b"], ["c", "d"]]),), "relevance (ndarray) holds no numbers"),
+        ((np.array([[1e39, 0.0], [0.0, 1.0]]),), "relevance holds a number beyond 3.4e+38, the largest"),
+        ((None, np.array([[0.7, 0.0], [0.0, 1.0]])), "positives (ndarray) holds no truth values"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_block_is_refused_in_a_line(arguments, message):
+    with pytest.raises(ValueError, match="^" + re.escape(message)) as caught:
+        losses.Ladder()(torch.zeros(2, 2), *arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_similarity_that_is_no_tensor_is_refused_in_a_line():
+    with pytest.raises(ValueError, match=r"^similarity .ndarray. is no tensor, and takes no gradient: pass a tensor"):
+        losses.Ladder()(np.zeros((2, 2), np.float32), np.zeros((2, 2)))

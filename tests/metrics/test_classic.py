@@ -109,7 +109,7 @@ def test_rows_of_eleven_are_kept_compared_and_given_intervals(tmp_path):
     results = []
     for noise in (3.0, 0.3):
         one = evaluate(similarity=same + noise * generator.standard_normal(same.shape), **given)
-        one.to_json(tmp_path / "r.json", per_query=True)
+        one.to_json(tmp_path / "r.json")
         results.append(Result.from_json(tmp_path / "r.json"))
     assert results[0].per_query("i2t/AP11").shape == (21, 11)
     low, high = results[0].interval("i2t/AP11")

@@ -8,7 +8,7 @@ from rungwise.encoders.images import ImageConfig
 from rungwise.encoders.texts import GRUConfig
 from rungwise.models import VSEConfig
 from rungwise.runs import find_runs, ours_for
-from rungwise.runs._table_rows import Run, differences
+from rungwise.runs._table_rows import RunWithResults, differences
 from rungwise.training.config import DataConfig, TrainConfig, load_preset
 from tests.evaluation.tables.test_paper_table import RECALLS, result_of
 
@@ -27,7 +27,7 @@ def preset():
 
 def run_of(of, folder="runs/a", numbers=RECALLS, results=None, **changes):
     config = replace(of.config, **changes)
-    return Run(Path(folder), config, (result_of(numbers),) if results is None else results)
+    return RunWithResults(Path(folder), config, (result_of(numbers),) if results is None else results)
 
 
 def test_seeds_make_one_line_and_other_settings_another(preset):

@@ -28,6 +28,7 @@ from rungwise.calibration._null_distribution import Null
 from rungwise.calibration._unrelated_standard import UNJUDGED_BOUNDARIES, Standard, checked_unrelated
 from rungwise.calibration.learning import FEWEST_QUERIES, Supervised, checked_pairs, learn
 from rungwise.core import UserError, digest_of_json
+from rungwise.core.output import short_repr
 from rungwise.metrics import Direction, JudgedQueries, Scores
 
 _LOOKED_AT = 1000
@@ -92,6 +93,8 @@ class Calibration:
     standard: Standard | None = None
     needs_texts: bool = False
     kinds: tuple[KindComparison, ...] = ()
+
+    __repr__ = short_repr
 
     @classmethod
     def unsupervised(cls, unrelated: ArrayLike | None = None, *, model_fingerprint: str = "") -> Calibration:
@@ -405,6 +408,8 @@ class Informed:
 
     calibration: Calibration
     known: tuple[Known, ...]
+
+    __repr__ = short_repr
 
     def judge(self, scores: Scores, direction: Direction, queries: NDArray[np.int64]) -> JudgedQueries:
         """Judge a block of queries, as :class:`rungwise.metrics.Ends` says."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 
 Values = NDArray[np.float64]
 
@@ -37,6 +38,8 @@ class Background:
 
     scores: NDArray[np.floating]
     total: int
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if self.total < len(self.scores):
@@ -73,6 +76,8 @@ class Known:
     counts: NDArray[np.int64] | None = None
     nearest: int | None = None
 
+    __repr__ = short_repr
+
     def of_hits(self, hits: NDArray[np.int64]) -> Known:
         """What is known of the query and of some of its candidates, by their (hits,) positions."""
         scores, stated, counts = self.caption_scores, self.stated, self.counts
@@ -104,3 +109,5 @@ class QueryJudgement:
     rungs: NDArray[np.int64]
     cut: int
     belief: float
+
+    __repr__ = short_repr

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rungwise.calibration._judgement import Values
 from rungwise.calibration._logistic import fields_of, numbers_of
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 
 _HARM, _HARM_OF_NOTHING = 1.0, 5.0
 """Losses of CutF1, in percentage points, from which on a change does harm: of unrelated texts one in twenty, since such
@@ -120,6 +121,8 @@ class CalibrationComparison:
     named_before: tuple[float, float, float] = (0.0, 0.0, 0.0)
     named_after: tuple[float, float, float] = (0.0, 0.0, 0.0)
     examples: tuple[ShownFor, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def harmless(self) -> bool:

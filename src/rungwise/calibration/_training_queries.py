@@ -15,6 +15,7 @@ from rungwise.calibration._kind_comparison import NOTHING, CalibrationComparison
 from rungwise.calibration._unrelated_texts import UNRELATED
 from rungwise.calibration.learning import FEWEST_QUERIES
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 
 _FEWEST_OF_KIND = 5
 _FOLDS, _FEW = 3, 300
@@ -51,6 +52,8 @@ class TrainingQueries:
     relevant_from: float
     unrelated: NDArray[np.floating] | None = None
     unrelated_known: tuple[Known, ...] | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         count = len(self.texts)

@@ -38,7 +38,7 @@ COMMANDS = {
 }
 
 _MODULES = {
-    **dict.fromkeys(("train", "evaluate", "calibrate", "relevance", "index", "search"), "{}._command"),
+    **dict.fromkeys(("train", "relevance", "index", "search"), "{}._command"),
     **dict.fromkeys(("inspect", "doctor", "verify"), "examine._{}"),
     **dict.fromkeys(("table", "compare"), "results._{}"),
     **dict.fromkeys(("export", "push"), "models._{}"),
@@ -47,6 +47,13 @@ _MODULES = {
     "import": "models._import_model",
 }
 """Modules of commands that are no modules of the same name beside this one."""
+
+_EXTRAS = {
+    **dict.fromkeys(("train", "evaluate", "import", "push", "export"), "train"),
+    **dict.fromkeys(("index", "search", "check", "verify", "calibrate"), "search"),
+    **dict.fromkeys(("demo", "grade", "serve", "token"), "serve"),
+}
+"""Extras that bring all that a command usually needs, so that nobody is sent from one extra to the next."""
 
 BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130
 """Exit statuses; 70 is sysexits' internal software error, and 130 is the shells' status for Ctrl-C."""
@@ -170,7 +177,7 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
             if traced:
                 traceback.print_exc()
             try:
-                code, line = _explained(error)
+                code, line = _explained(error, given[0] if given else "")
             except MemoryError:
                 code, line = BAD_INPUT, _NO_ROOM
             error.__traceback__ = error.__cause__ = error.__context__ = None  # with all that their frames hold
@@ -190,12 +197,21 @@ def _is_of_an_interrupt(error: BaseException) -> bool:
     return False
 
 
-def _explained(error: BaseException) -> tuple[int, str]:
+def _explained(error: BaseException, command: str) -> tuple[int, str]:
     import errno
 
     from rungwise.cli.frame import failure_of_output
-    from rungwise.core import UserError, with_options
+    from rungwise.core import MissingExtraError, UserError, explained, with_options
     from rungwise.core.compute import nearly_out, remedy, shortage
+
+    if isinstance(error, ModuleNotFoundError) or getattr(error, "imported", False):
+        missing = explained(error, wider=_EXTRAS.get(command, ""))
+        if missing is not None:
+            return BAD_INPUT, str(missing)
+    if isinstance(error, UserError) and isinstance(lacked := _lacked(error), MissingExtraError):
+        return BAD_INPUT, with_options(error).replace(
+            f"[{lacked.extra}]", f"[{lacked.beside(_EXTRAS.get(command, ''))}]"
+        )
 
     short = shortage(error)
     cause = error.__cause__
@@ -224,6 +240,16 @@ def _explained(error: BaseException) -> tuple[int, str]:
         UNFORESEEN,
         f"unforeseen {kind}: {reason} ({where}); run it again with {_TRACEBACK} to see more, and report it",
     )
+
+
+def _lacked(error: BaseException) -> BaseException | None:
+    """The missing library that an error tells of, be it in the words of what needed it."""
+    from rungwise.core import MissingExtraError
+
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, MissingExtraError):
+        seen = seen.__cause__
+    return seen
 
 
 def _lacks_files(error: BaseException) -> bool:

@@ -13,21 +13,10 @@ from urllib.request import urlopen
 
 import tyro
 
-from rungwise.cli.frame import (
-    ADVANCED,
-    Browser,
-    Device,
-    Limits,
-    Port,
-    chosen_device,
-    console,
-    parse,
-    program,
-    say,
-    shortest,
-)
+from rungwise.cli.frame import Browser, Limits, Port, parse
 from rungwise.core import UserError
 from rungwise.core.output import Progress
+from rungwise.jobs import ADVANCED, Device, chosen_device, console, program, say, shortest
 from rungwise.serving import ServingLimits
 
 if TYPE_CHECKING:

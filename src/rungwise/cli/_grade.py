@@ -9,23 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.frame import (
-    ADVANCED,
-    Browser,
-    Limits,
-    MemberKey,
-    Port,
-    console,
-    parse,
-    program,
-    say,
-    say_issues,
-    shortest,
-)
+from rungwise.cli.frame import Browser, Limits, Port, parse
 from rungwise.core import UserError, require_regular
 from rungwise.core.disk import explained, require_writable_file
 from rungwise.core.output import Progress
 from rungwise.core.text import person_name
+from rungwise.jobs import ADVANCED, MemberKey, console, program, say, say_issues, shortest
 from rungwise.serving import ServingLimits
 
 if TYPE_CHECKING:

@@ -13,22 +13,10 @@ from urllib.parse import urlsplit
 
 import tyro
 
-from rungwise.cli.frame import (
-    ADVANCED,
-    AlteredModel,
-    Browser,
-    Device,
-    Limits,
-    Port,
-    near_words,
-    parse,
-    read_model,
-    read_model_of,
-    say,
-    say_now,
-)
+from rungwise.cli.frame import Browser, Limits, Port, parse
 from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
+from rungwise.jobs import ADVANCED, AlteredModel, Device, near_words, read_model, read_model_of, say, say_now
 from rungwise.serving import ServingLimits
 from rungwise.serving.access import (
     SHORTEST,

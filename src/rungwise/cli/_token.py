@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.frame import parse, say
+from rungwise.cli.frame import parse
+from rungwise.jobs import say
 from rungwise.serving.access import Right, new_token, token_line
 
 _EXAMPLES = ("rungwise token ada write >> tokens", "rungwise token monitor watch >> tokens")

@@ -4,6 +4,10 @@ Errors, files and folders that appear as a whole, arrays in files, configuration
 kernels, devices, and the frame of an HTML page.
 """
 
-from rungwise._exports import exporting
+from rungwise._exports import explainers, exporting
+from rungwise.core._errors import explained
 
 __all__, __getattr__, __dir__ = exporting(__name__, __file__)
+
+if explained not in explainers:
+    explainers.append(explained)

@@ -33,9 +33,13 @@ from ._correlation import spearman as spearman
 from ._digests import checksums as checksums
 from ._digests import digest_of_json as digest_of_json
 from ._digests import digest_of_parts as digest_of_parts
+from ._errors import EXTRA_OF as EXTRA_OF
+from ._errors import MissingExtraError as MissingExtraError
 from ._errors import RungwiseWarning as RungwiseWarning
 from ._errors import UnavailableError as UnavailableError
 from ._errors import UserError as UserError
+from ._errors import explained as explained
+from ._errors import require as require
 from ._errors import with_options as with_options
 from ._errors import with_slashes as with_slashes
 from ._limits import LimitName as LimitName

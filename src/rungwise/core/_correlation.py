@@ -23,10 +23,8 @@ def row_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def spearman(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     """(rows,) Spearman's correlation of finite (rows, K) with mean ranks for ties; NaN where x or y is constant."""
-    from scipy.stats import rankdata
-
     centre = (x.shape[1] + 1) / 2
-    return _cosines(rankdata(x, axis=1) - centre, rankdata(y, axis=1) - centre)
+    return _cosines(_mean_ranks(x) - centre, _mean_ranks(y) - centre)
 
 
 def pearson(x: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
@@ -46,6 +44,20 @@ def pearson_and_spearman(x: ArrayLike, y: ArrayLike) -> tuple[float, float]:
     """
     rows = np.asarray(x, np.float64)[None], np.asarray(y, np.float64)[None]
     return float(pearson(*rows)[0]), float(spearman(*rows)[0])
+
+
+def _mean_ranks(x: NDArray[Any]) -> NDArray[np.float64]:
+    """(rows, K) ranks from 1 within each row; equal values have the mean of their ranks."""
+    order = np.argsort(x, axis=1)
+    rising = np.take_along_axis(x, order, axis=1)
+    changes = rising[:, 1:] != rising[:, :-1]
+    edge = np.ones((len(x), min(1, x.shape[1])), dtype=bool)
+    place = np.arange(x.shape[1])
+    first = np.maximum.accumulate(np.where(np.hstack([edge, changes]), place, 0), axis=1)
+    last = np.minimum.accumulate(np.where(np.hstack([changes, edge]), place, x.shape[1])[:, ::-1], axis=1)[:, ::-1]
+    ranks = np.empty(x.shape)
+    np.put_along_axis(ranks, order, (first + last) / 2 + 1, axis=1)
+    return ranks
 
 
 def _centred(x: NDArray[Any]) -> NDArray[np.float64]:

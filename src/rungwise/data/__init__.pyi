@@ -7,7 +7,9 @@ from ._columns import Column as Column
 from ._columns import Value as Value
 from ._columns import is_date as is_date
 from ._columns import typed as typed
-from ._datasets import dataset_of as dataset_of
+from ._from_memory import from_dataset as from_dataset
+from ._from_memory import from_frame as from_frame
+from ._from_memory import from_lists as from_lists
 from ._inspection import inspect as inspect
 from ._inspection import render as render
 from ._listing import listing_of as listing_of
@@ -30,3 +32,4 @@ from ._splits import with_share as with_share
 from ._splits import with_splits as with_splits
 from ._splits import with_validation as with_validation
 from .files import FeatureRows as FeatureRows
+from .layouts import dataset_of as dataset_of

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, digest_of_parts
+from rungwise.core.output import in_few_lines, one_line, short_repr, some_of
 from rungwise.data._columns import Column, kind_of
-from rungwise.data.files import FeatureRows, Picture
+from rungwise.data.files import (
+    CollectionRow,
+    FeatureRows,
+    Picture,
+    collection_dataset,
+    collection_frame,
+    handed_out,
+    write_collection,
+)
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""
@@ -60,6 +73,8 @@ class CollectionSource:
     captions: str = ""
     key: Literal["dot", "stem"] = "dot"
     exclude: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -158,6 +173,27 @@ class ImageCaptions:
             if (twice := _first_duplicate(ids)) is not None:
                 raise UserError(f"{self.name}: {what} {twice!r} stands twice; ids must be unique")
 
+    def __repr__(self) -> str:
+        images, captions = len(self.image_ids), len(self.captions)
+        per_image = f", {captions / images:.3g} an image" if images else ""
+        splits = [f"{name} {count:,}" for name, count in Counter(self.splits).items()]
+        labels = Counter(label for own in self.labels for label in own)
+        kinds = Counter(one.kind for one in self.issues)
+        rows = [f"{' x '.join(map(str, one.shape))} features" if one is not None else "" for one in self._feature_rows]
+        has_files = f"{images:,} files" if self.paths else "none"
+        facts = [
+            ("layout", one_line(self.layout, 40)),
+            ("splits", some_of(splits) if splits else ""),
+            ("pictures", rows[0] or has_files),
+            ("text features", rows[1]),
+            ("images", some_of(self.image_ids) if images else ""),
+            ("captions", repr(one_line(self.captions[0], 90)) + (", ..." if captions > 1 else "") if captions else ""),
+            ("labels", some_of([f"{name} {count:,}" for name, count in labels.most_common(20)]) if labels else ""),
+            ("columns", some_of(tuple(self.columns)) if self.columns else ""),
+            ("issues", some_of([f"{kind} {count:,}" for kind, count in kinds.items()]) if kinds else ""),
+        ]
+        return in_few_lines(f"{one_line(self.name, 60)}: {images:,} images, {captions:,} captions{per_image}", facts)
+
     def __len__(self) -> int:
         """Number of images."""
         return len(self.image_ids)
@@ -166,6 +202,10 @@ class ImageCaptions:
     def pictures(self) -> tuple[Picture, ...] | FeatureRows:
         """(images,) what a model reads of each image: files or rows of features; empty with captions alone."""
         return self.paths if self.features is None else self.features
+
+    @property
+    def _feature_rows(self) -> tuple[FeatureRows | None, FeatureRows | None]:
+        return self.features, self.text_features
 
     @property
     def texts(self) -> tuple[str, ...] | FeatureRows:
@@ -234,6 +274,76 @@ class ImageCaptions:
             columns={name: tuple(column[i] for i in chosen) for name, column in self.columns.items()},
             fallbacks={name: tuple(column[i] for i in chosen) for name, column in self.fallbacks.items()},
         )
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame with a row for each image, which :func:`rungwise.data.read` takes back.
+
+        Columns are ``image`` (the path of a file, or a Pillow picture), ``id``, ``caption`` and ``caption_id`` (lists),
+        ``split`` and ``label`` where there are such, and the further columns. The captions of an image stand together.
+
+        Raises:
+            UserError: If pandas is not installed.
+
+        >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat", "a sleeping cat"), np.array([0, 1, 1]))
+        >>> data.to_frame()[["id", "caption"]].values.tolist()
+        [['a', ['a dog']], ['b', ['a cat', 'a sleeping cat']]]
+        """
+        return collection_frame(self._rows())
+
+    def to_lists(self) -> tuple[list[str | Image.Image], list[list[str]]]:
+        """Pictures and captions of each image, in lists of (images,), which :func:`rungwise.data.read` takes back.
+
+        A picture is the path of its file, or a Pillow picture where it has no file of its own.
+
+        >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]), paths=(Path("a.jpg"), Path("b.jpg")))
+        >>> data.to_lists()
+        (['a.jpg', 'b.jpg'], [['a dog'], ['a cat']])
+        """
+        return [handed_out(one) for one in self.paths], [list(row.captions) for row in self._rows()]
+
+    def to_dataset(self) -> Any:
+        """A ``Dataset`` of Hugging Face, or a ``DatasetDict`` by split where there are splits.
+
+        Columns are those of :meth:`to_frame`; files are named, and not read. :func:`rungwise.data.read` takes it back.
+
+        Raises:
+            UserError: If ``datasets`` is not installed.
+        """
+        return collection_dataset(self._rows())
+
+    def save(self, folder: Path | str) -> Path:
+        """Write pictures, captions and columns as a folder that every command and :func:`rungwise.data.read` reads.
+
+        It holds one Parquet file, as the library ``datasets`` writes them. Ids, captions and splits are the same when
+        it is read; a picture is the file that it was, byte for byte.
+
+        Args:
+            folder: Folder to write, whole or not at all; one that was written so before is replaced.
+
+        Returns:
+            The folder.
+
+        Raises:
+            UserError: If the collection has no pictures, one cannot be read, or the folder holds other files.
+        """
+        if not self.paths:
+            raise UserError(f"{self.name}: has no pictures to save; keep the files that it was read from")
+        return write_collection(Path(folder).expanduser(), self._rows())
+
+    def _rows(self) -> list[CollectionRow]:
+        has_splits = any(split != NO_SPLIT for split in self.splits)
+        return [
+            CollectionRow(
+                self.image_ids[at],
+                self.paths[at] if self.paths else None,
+                tuple(self.captions[one] for one in captions.tolist()),
+                tuple(self.caption_ids[one] for one in captions.tolist()),
+                self.splits[at] if has_splits else None,
+                self.labels[at] if self.labels else (),
+                {name: column[at] for name, column in self.columns.items()},
+            )
+            for at, captions in enumerate(self.captions_of_image)
+        ]
 
     def content_hash(self) -> str:
         """Hash of ids, captions and the image of each (not of pixels), for results and for files keyed by the data."""

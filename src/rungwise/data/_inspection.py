@@ -18,7 +18,7 @@ from rungwise.core import MissingFileError, UserError
 from rungwise.core.compute import cores, thread_pool
 from rungwise.core.text import normalised, written_without_blanks
 from rungwise.data._collection import NO_SPLIT, NOT_READ, ImageCaptions, Issue
-from rungwise.data.files import FeatureRows, PackedPicture
+from rungwise.data.files import IN_MEMORY, FeatureRows, PackedPicture
 from rungwise.data.pictures import load_array, picture_bytes, read_header, unreadable_picture, upright_size
 
 FREQUENT = 4
@@ -181,7 +181,7 @@ def inspect(
         odd=tuple(odd),
         features=sizes[0],
         text_features=sizes[1],
-        archives=len({picture.file for picture in data.paths if isinstance(picture, PackedPicture)}),
+        archives=len({picture.file for picture in data.paths if isinstance(picture, PackedPicture)} - {IN_MEMORY}),
         labels=len({label for labels in data.labels for label in labels}),
         columns=data.column_kinds,
         not_read=tuple(issue for issue in data.issues if issue.kind == NOT_READ),

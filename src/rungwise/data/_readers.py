@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 import numpy as np
 
 from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
 from rungwise.data._collection import NOT_READ, CollectionSource, ImageCaptions, Issue
+from rungwise.data._from_memory import from_dataset, from_frame, from_lists, holds_lists, is_dataset, is_frame
 from rungwise.data._joined_folders import joined, named_folders
 from rungwise.data.files import Exclusions, PackedPicture, map_parts
 from rungwise.data.labelled import (
@@ -123,14 +124,18 @@ class _Kind:
 
 
 def read(
-    path: Path | str | Sequence[Path | str],
+    path: Path | str | Sequence[Path | str] | Sequence[object] | object,
     *,
     layout: str | None = None,
-    captions: Path | str | None = None,
+    captions: Path | str | Sequence[str | Sequence[str] | None] | None = None,
     key: Key = "dot",
     exclude: Sequence[str] = (),
     join_restval: bool = False,
     captions_only: bool = False,
+    image: str | None = None,
+    caption: str | Sequence[str] | None = None,
+    split: str | None = None,
+    id: str | None = None,
 ) -> ImageCaptions:
     r"""Read a collection of images and captions; its layout is recognised by its files.
 
@@ -154,18 +159,26 @@ def read(
 
     Columns come from files beside the pictures too: XMP, and the JSON of Google Takeout.
 
+    What a program holds is read as well: a pandas DataFrame (:func:`from_frame`), a ``Dataset`` or ``DatasetDict`` of
+    Hugging Face (:func:`from_dataset`), or lists of pictures and of captions (:func:`from_lists`).
+
     Args:
         path: A folder, or the file that holds the captions or the features. Or several of them, which become one
             collection: the name of each folder stands before the ids of its pictures (``"rome/a.jpg"``), and
             ``"NAME=FOLDER"`` gives it another.
         layout: Read it as this layout, one of :data:`LAYOUTS`, whatever else lies there.
-        captions: File of the captions of the pictures in the folder ``path``, in place of those that lie there.
+        captions: File of the captions of the pictures in the folder ``path``, in place of those that lie there. Or the
+            captions themselves, one text or several for each of a list of pictures.
         key: Which members of a WebDataset shard belong together: those whose names are equal to the first dot, or with
             ``"stem"`` to the last dot (``Plan 1.5 north.png`` and ``Plan 1.5 north.txt``).
         exclude: Patterns as in ``.gitignore`` of files and folders that are left out, which are counted. The lines of
             files called ``.rungwiseignore`` are such patterns too, for their folder and all below.
         join_restval: Count the split ``restval`` of COCO as ``train``.
         captions_only: Look neither for pictures nor for features: captions of pictures that are not there are read too.
+        image: Column of the pictures of a frame or dataset.
+        caption: Column, or columns, of its captions.
+        split: Column of its splits.
+        id: Column of the ids of its pictures.
 
     Returns:
         The collection. Images in no split are in ``"none"``; what was skipped or doubted is in ``issues``: among it
@@ -189,7 +202,27 @@ def read(
     >>> read(folder, layout="folder").captions
     ()
     """
-    source = source_of_files(path, layout=layout, captions=captions, key=key, exclude=exclude)
+    columns: dict[str, Any] = {"image": image, "caption": caption, "split": split, "id": id}
+    of_files = {"layout": layout, "key": key != "dot", "exclude": len(exclude) > 0, "join_restval": join_restval}
+    of_files["captions_only"] = captions_only
+    is_table = is_frame(path) or is_dataset(path)
+    if is_table or holds_lists(path, captions):
+        needless = [name for name, given in (of_files if is_table else of_files | columns).items() if given]
+        needless += ["captions"] if is_table and captions is not None else []
+        if needless:
+            raise UserError(f"{needless[0]}: is of {'files' if needless[0] in of_files else 'tables'}; leave it out")
+        if not is_table:
+            return from_lists(path, captions)  # type: ignore[arg-type]  # as just seen
+        return from_frame(path, **columns) if is_frame(path) else from_dataset(path, **columns)
+    if named := [name for name, given in columns.items() if given is not None]:
+        raise UserError(f"{named[0]}: names a column of a DataFrame or a Dataset; of files leave it out")
+    if not isinstance(path, str | Path | Sequence):
+        raise UserError(
+            f"a {type(path).__name__} is no collection; give a path, a DataFrame, a Dataset, or lists of pictures and"
+            " captions"
+        )
+    files: Any = path
+    source = source_of_files(files, layout=layout, captions=captions, key=key, exclude=exclude)  # type: ignore[arg-type]
     return _read_source(source, join_restval=join_restval, captions_only=captions_only)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, digest_of_json, require_there, user_path
+from rungwise.core.output import short_repr
 from rungwise.data._collection import NO_SPLIT, Issue
 from rungwise.data.files import read_lines
 from rungwise.data.layouts import Table, clean_caption, folder_name, read_table, split_in_file_name, split_name
@@ -65,6 +66,8 @@ class ScoredPairs:
     name: str = "pairs"
     layout: str = "table"
     issues: tuple[Issue, ...] = field(default=(), repr=False)
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         """Number of pairs."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from rungwise.core.output import short_repr
 from rungwise.data import Issue
 
 EXAMPLES = 5
@@ -28,6 +29,8 @@ class Finding:
     cure: str
     places: tuple[str, ...] = ()
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Report:
@@ -38,6 +41,8 @@ class Report:
     left_out: tuple[str, ...]
     findings: tuple[Finding, ...]
     unreadable: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def has_faults(self) -> bool:

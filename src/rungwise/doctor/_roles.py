@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
 
 
@@ -27,6 +28,8 @@ class Roles:
     train: tuple[str, ...] = ("train",)
     validation: str = "val"
     test: str = "test"
+
+    __repr__ = short_repr
 
     @property
     def named(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

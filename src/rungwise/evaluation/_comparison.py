@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-import json
+import csv
+import io
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core import UserError
-from rungwise.core.disk import replacing
+from rungwise.core import UserError, digest_of_json
+from rungwise.core.formats import IN_FILE, AlteredError, JsonForm, Number, as_json, read_as
+from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line
 from rungwise.evaluation._result import Result
 from rungwise.evaluation.statistics import Interval, MeasureTerm, Numbers, bootstrap, interval_of, redrawn
 from rungwise.metrics import CORRELATION, FRACTION, Measure, Total, parse
 
 if TYPE_CHECKING:
+    import pandas
     from rich.table import Table
+
+_LABELS = ("A", "B")
+"""Names of the two results in a table."""
+_HEAD = ("measure", *_LABELS, "B - A", "interval", "p (Holm)", "B is")
+_FEW = 8
+"""Number of numbers that a comparison prints in a session."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +47,16 @@ class Difference:
         improved: Whether the second result is better; None where the two are equal.
     """
 
+    __pydantic_config__ = IN_FILE
+
     name: str
     unit: str
-    first: float
-    second: float
-    difference: float
+    first: Number
+    second: Number
+    difference: Number
     interval: Interval
-    p: float
-    p_holm: float
+    p: Number
+    p_holm: Number
     improved: bool | None
 
 
@@ -53,14 +64,16 @@ class Difference:
 class Change:
     """The values of one query that fares differently under the two results."""
 
+    __pydantic_config__ = IN_FILE
+
     direction: str
     query: str
-    first: float
-    second: float
+    first: Number
+    second: Number
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(InTables, JsonForm):
     """Differences between two results, as :func:`compare` finds them.
 
     Attributes:
@@ -81,7 +94,13 @@ class Comparison:
     >>> found = compare(one, other)
     >>> found["rsum"].difference, [change.query for change in found.better["t2i"]]
     (200.0, ['0', '1'])
+    >>> Comparison.from_json(found.to_json()) == found
+    True
     """
+
+    __pydantic_config__ = IN_FILE
+    format: ClassVar[str] = "rungwise-comparison/1"
+    remedy: ClassVar[str] = "compare again"
 
     protocol: str
     level: float
@@ -102,10 +121,90 @@ class Comparison:
                 return one
         raise KeyError(f"{name!r} was not compared; there are {', '.join(one.name for one in self.differences)}")
 
-    def to_json(self, path: str | Path) -> None:
-        """Write everything as JSON, or no file at all."""
-        with replacing(Path(path)) as draft:
-            draft.write_text(json.dumps(_plain(asdict(self)), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each number, by its name: both values, their difference, its interval, p-values, what improved.
+
+        Raises:
+            UserError: If pandas is not installed.
+        """
+        return frame_of(self._columns(), "name")
+
+    def to_csv(self) -> str:
+        r"""The numbers of :meth:`to_frame` as comma-separated values, a line for each; what has no value is empty.
+
+        >>> from rungwise.evaluation._evaluate import evaluate
+        >>> one, other = (evaluate(similarity=np.array([[0.9, score], [0.1, 0.3]]), image_of_caption=[0, 1],
+        ...     measures=["R@1"]) for score in (0.5, 0.2))
+        >>> compare(one, other).to_csv().splitlines()[0]
+        'name,unit,first,second,difference,low,high,p,p_holm,improved'
+        """
+        file = io.StringIO(newline="")
+        table = csv.writer(file, lineterminator="\n")
+        columns = self._columns()
+        table.writerow(columns)
+        for row in zip(*columns.values(), strict=True):
+            table.writerow("" if isinstance(one, float) and math.isnan(one) else one for one in row)
+        return file.getvalue()
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = self.differences
+        return {
+            "name": [one.name for one in rows],
+            "unit": [one.unit for one in rows],
+            "first": [one.first for one in rows],
+            "second": [one.second for one in rows],
+            "difference": [one.difference for one in rows],
+            "low": [one.interval.low for one in rows],
+            "high": [one.interval.high for one in rows],
+            "p": [one.p for one in rows],
+            "p_holm": [one.p_holm for one in rows],
+            "improved": [one.improved for one in rows],
+        }
+
+    def __repr__(self) -> str:
+        facts = [
+            (one.name, f"{' -> '.join(row[1:3])}, {row[3]} [{row[4]}], p {row[5].strip()} {row[6]}".rstrip())
+            for one, row in zip(self.differences[:_FEW], _cells(self), strict=False)
+        ]
+        more = len(self.differences) - len(facts)
+        facts.append(("further numbers", str(more) if more else ""))
+        for word, lists in (("better", self.better), ("worse", self.worse)):
+            counts = ", ".join(f"{way} {len(changes)}" for way, changes in lists.items())
+            facts.append((f"queries that fare {word} by {one_line(self.by, 40)}", counts))
+        return in_few_lines(f"Comparison: {one_line(self._title(), 90)}", facts)
+
+    def _title(self) -> str:
+        first, second = _LABELS
+        return f"{second} - {first}, protocol {self.protocol}, {len(self.differences)} numbers"
+
+    def _tables(self) -> list[TextTable]:
+        return [TextTable(_HEAD, _cells(self), frozenset({"measure"}))]
+
+    def _below(self) -> list[str]:
+        changed = [
+            f"{way}: {len(self.better[way])} queries better, {len(self.worse[way])} worse in {_LABELS[1]} by {self.by}"
+            for way in self.better
+        ]
+        only = [f"only in one of them, not compared: {', '.join(self.only_in_one)}"] if self.only_in_one else []
+        return [f"protocol {self.protocol}", *_said_below(self), *changed, *only]
+
+    def _content(self) -> dict[str, Any]:
+        content: dict[str, Any] = as_json(self)
+        return content | {"checksum": digest_of_json(content)}
+
+    @classmethod
+    def _of_content(cls, content: dict[str, Any]) -> Comparison:
+        checked_by = content.pop("checksum", None)
+        found = read_as(cls, content)
+        if checked_by != digest_of_json(content):
+            raise AlteredError
+        for one in found.differences:
+            for what, value in (("p", one.p), ("p_holm", one.p_holm)):
+                if not 0 <= value <= 1:
+                    raise ValueError(f"{one.name}: {what} is {value}")
+        if found.better.keys() != found.worse.keys():
+            raise ValueError("better and worse are of other directions")
+        return found
 
 
 def compare(
@@ -220,54 +319,60 @@ def holm(p: Sequence[float]) -> list[float]:
     return [float(value) for value in corrected]
 
 
-_LABELS = ("A", "B")
-"""Names of the two results in a table."""
-
-
 def render_comparison(comparison: Comparison) -> Table:
     """Table of the numbers side by side, at most 80 columns wide."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    first, second = _LABELS
     table = Table(
         title=Text(f"protocol {comparison.protocol}", style="table.title"),  # a name may look like markup
-        caption=f"{100 * comparison.level:g} % interval of {second} - {first}: paired bootstrap over images; p: paired"
-        f" randomisation by image, Holm's correction; {comparison.draws} draws each; * p < 0.05"
-        + "".join(f"; {line}" for line in comparison.unchecked)
-        + _said_of_ends(comparison),
+        caption="; ".join(_said_below(comparison)),
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
     table.add_column("measure", overflow="fold")
-    for head in (first, second, f"{second} - {first}", "interval", "p (Holm)", f"{second} is"):
+    for head in _HEAD[1:]:
         table.add_column(head, justify="right", no_wrap=True)
+    for name, *cells in _cells(comparison):
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def _cells(comparison: Comparison) -> list[list[str]]:
+    rows = []
     for one in comparison.differences:
         places = 3 if one.unit in (CORRELATION, FRACTION) else 1
-        first_cell, second_cell, low, high = (f"{value:.{places}f}" for value in (one.first, one.second, *one.interval))
-        table.add_row(
-            Text(one.name),
-            first_cell,
-            second_cell,
-            f"{one.difference:+.{places}f}",
-            f"{low}..{high}",
-            f"{one.p_holm:.4f}" + ("*" if one.p_holm < 0.05 else " "),
-            {None: "", True: "better", False: "worse"}[one.improved],
+        first, second, low, high = (f"{value:.{places}f}" for value in (one.first, one.second, *one.interval))
+        rows.append(
+            [
+                one.name,
+                first,
+                second,
+                f"{one.difference:+.{places}f}",
+                f"{low}..{high}",
+                f"{one.p_holm:.4f}" + ("*" if one.p_holm < 0.05 else " "),
+                {None: "", True: "better", False: "worse"}[one.improved],
+            ]
         )
-    return table
+    return rows
+
+
+def _said_below(comparison: Comparison) -> list[str]:
+    first, second = _LABELS
+    said = [
+        f"{100 * comparison.level:g} % interval of {second} - {first}: paired bootstrap over images",
+        f"p: paired randomisation by image, Holm's correction; {comparison.draws} draws each; * p < 0.05",
+        *comparison.unchecked,
+    ]
+    if comparison.ends is not None:
+        methods = zip(_LABELS, comparison.ends, strict=True)
+        said.append("relevance ends " + ", ".join(f"in {label} by {one or 'nothing'}" for label, one in methods))
+    return said
 
 
 def _measure_of(name: str) -> Measure | Total:
     return parse(name.partition("/")[2] or name)
-
-
-def _said_of_ends(comparison: Comparison) -> str:
-    if comparison.ends is None:
-        return ""
-    return "; relevance ends " + ", ".join(
-        f"in {label} by {one or 'nothing'}" for label, one in zip(_LABELS, comparison.ends, strict=True)
-    )
 
 
 def _refuse_different(first: Result, second: Result, labels: tuple[str, str]) -> None:
@@ -288,7 +393,7 @@ def _refuse_different(first: Result, second: Result, labels: tuple[str, str]) ->
         raise UserError(f"{other} cannot be compared with {one}: other data; evaluate both on the same data")
     for label, result in zip(labels, (first, second), strict=True):
         if not result.has_queries:
-            raise UserError(f"{label}: holds no values per query; write results with to_json(path, per_query=True)")
+            raise UserError(f"{label}: holds no values per query; evaluate again")
     for way in ("i2t", "t2i"):
         same_images = np.array_equal(first.image_of_query(way), second.image_of_query(way))
         if not same_images or first.query_ids(way) != second.query_ids(way):
@@ -352,14 +457,3 @@ def _changes(
             parameters={f"by={measure!r}": "by"},
         )
     return better, worse
-
-
-def _plain(value: object) -> object:
-    """The value with NaN replaced by None, since JSON has no NaN."""
-    if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, Interval):
-        return {"low": _plain(value.low), "high": _plain(value.high)}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and np.isnan(value) else value

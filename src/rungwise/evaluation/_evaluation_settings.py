@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, dataset_of
 from rungwise.evaluation._sharding import Shards
 from rungwise.evaluation.judgements import HumanPositives, RightAnswers
@@ -43,6 +44,8 @@ class Provenance:
     relevance_name: str = ""
     image_ids: Sequence[str] | None = None
     caption_ids: Sequence[str] | None = None
+
+    __repr__ = short_repr
 
     @classmethod
     def of(

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 
 WRITTEN_FOR = "captions written for the image"
 """What counts as right without human judgements or labels."""
@@ -38,6 +39,8 @@ class Fold:
 
     images: NDArray[np.int64]
     captions: NDArray[np.int64]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from rungwise.core import Check, UserError, checked, read_json, user_path
-from rungwise.core.disk import replacing
-from rungwise.evaluation._result_file import OfQueries, check, checksum, read_as, values_of
+from rungwise.core import Check, checked
+from rungwise.core.formats import IN_FILE, AlteredError, JsonForm, Number, as_json, read_as
+from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line, some_of
+from rungwise.evaluation._protocols import WRITTEN_FOR
+from rungwise.evaluation._result_file import OfQueries, check, checksum, values_of
 from rungwise.evaluation.judgements import JudgementRecord
-from rungwise.evaluation.statistics import IN_FILE, ByClass, Interval, Number, as_json, bootstrap, interval_of
+from rungwise.evaluation.statistics import (
+    WAYS,
+    WORDS,
+    ByClass,
+    Interval,
+    Intervals,
+    bootstrap,
+    cells_of,
+    class_tables,
+    interval_of,
+    number_text,
+)
 from rungwise.metrics import Measure, Total, parse_all
+
+if TYPE_CHECKING:
+    import pandas
 
 FORMAT = "rungwise-result/1"
 """Name of the format, written into every file."""
+
+_OF_QUERIES = ("per_query", "image_of_query", "query_ids")
+"""Parts of a file with an entry for each query; the checksum takes the first two as arrays."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +71,7 @@ class Reranking:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(InTables, JsonForm):
     """Numbers by canonical name, such as ``i2t/R@1``, ``t2i/CS@100`` or ``rsum``.
 
     Attributes:
@@ -85,9 +104,13 @@ class Result:
     >>> result = evaluate(similarity=np.array([[0.9, 0.1], [0.2, 0.3]]), image_of_caption=[0, 1])
     >>> result["i2t/R@1"], result["rsum"], result.gallery["t2i"]
     (100.0, 600.0, (2,))
+    >>> Result.from_json(result.to_json()) == result
+    True
     """
 
     __pydantic_config__ = IN_FILE
+    format: ClassVar[str] = FORMAT
+    remedy: ClassVar[str] = "evaluate again"
 
     numbers: Mapping[str, Number]
     units: Mapping[str, str]
@@ -146,7 +169,7 @@ class Result:
             KeyError: If the result's file has no values per query.
         """
         if direction not in self._image_of_query:
-            raise KeyError(f"it is not known here whose the queries {direction} are; write results with per_query=True")
+            raise KeyError(f"it is not known here whose the queries {direction} are; evaluate again")
         return self._image_of_query[direction]
 
     def query_ids(self, direction: str) -> tuple[str, ...]:
@@ -187,55 +210,147 @@ class Result:
             _per_query=those(self._per_query),
         )
 
+    def title(self) -> str:
+        """One line for the head of a table: the data and the protocol."""
+        title = self.named(f"protocol {self.protocol}")
+        return f"{self.data_name}, {title}" if self.data_name else title
+
+    def named(self, ours: str) -> str:
+        """Name of a row with these numbers, which also says that a second model orders the best candidates."""
+        return ours if self.reranking is None else f"{ours}, the first {self.reranking.top} reranked"
+
+    def notes(self) -> list[str]:
+        """Notes below a table: gallery, what was right, reranking, source of degrees, and values set by convention.
+
+        >>> from rungwise.evaluation._evaluate import evaluate
+        >>> evaluate(similarity=np.eye(2), image_of_caption=[0, 0], measures=["R@1"]).notes()
+        ['2 images x 2 captions (0 to 2 an image)', 'i2t: 1 of 2 queries no positive, left out (R@1)']
+        """
+        folds = len(self.gallery["i2t"])
+        lines = [self._sizes() + (f", mean of {folds} folds" if folds > 1 else "")]
+        if self.right and self.right != WRITTEN_FOR:
+            lines.append(f"right: {self.right}")
+        if self.reranking is not None:
+            lines.append(self.reranking.note())
+        if self.relevance:
+            lines.append(f"degrees: {self.degrees()}")
+        if self.ends:
+            lines.append(f"relevance ends by: {self.ends}")
+        alike: dict[tuple[str, int, str], list[str]] = {}
+        for name, counts in self.remarks.items():
+            way, _, measure = name.partition("/")
+            for reason, count in counts.items():
+                alike.setdefault((way, count, reason), []).append(measure)
+        for (way, count, reason), measures in alike.items():
+            lines.append(f"{way}: {count} of {self.queries[way]} queries {reason} ({', '.join(measures)})")
+        return [*lines, *(f"warning: {warning}" for warning in self.warnings)]
+
+    def degrees(self) -> str:
+        """Name of the degrees of relevance, with the captions of an image that they compare a caption with."""
+        return f"{self.relevance}, reference {self.reference}" if self.reference else self.relevance
+
+    def in_tables(self, intervals: Intervals | None = None) -> list[TextTable]:
+        """The numbers as they print, then those by class, a table for each direction.
+
+        Args:
+            intervals: Bounds to print beside the numbers.
+        """
+        head, rows = cells_of(self.numbers, self.units, intervals)
+        return [TextTable(head, rows, WORDS), *class_tables(self.by_class, self.numbers, self.units)]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A row for each number, by its name: direction, measure, value, unit, and bounds of the 95 % interval.
+
+        Bounds are NaN where there are no values per query.
+
+        Raises:
+            UserError: If pandas is not installed.
+        """
+        parts = [name.rpartition("/")[::2] for name in self.numbers]
+        bounds = self._bounds() or {}
+        nothing = (math.nan, math.nan)
+        return frame_of(
+            {
+                "name": list(self.numbers),
+                "direction": [way for way, _ in parts],
+                "measure": [measure for _, measure in parts],
+                "value": list(self.numbers.values()),
+                "unit": [self.units[name] for name in self.numbers],
+                "low": [bounds.get(name, nothing)[0] for name in self.numbers],
+                "high": [bounds.get(name, nothing)[1] for name in self.numbers],
+            },
+            "name",
+        )
+
     def plain(self) -> dict[str, Any]:
         """Everything but the values per query, as plain values for JSON."""
         left_out = {name for name in ("reranking", "judgements", "by_class") if getattr(self, name) is None}
         return {name: value for name, value in as_json(self).items() if name not in left_out}
 
-    def to_json(self, path: str | Path, per_query: bool = False) -> None:
-        """Write the result as JSON, or no file at all.
+    def __repr__(self) -> str:
+        about = [f"split {self.split}"] if self.split else []
+        about += [] if self.seed is None else [f"seed {self.seed}"]
+        about += [f"model {self.model_hash[:12]}"] if self.model_hash else []
+        facts = [(name, self._numbers_of(way)) for way, name in WAYS.items()]
+        facts += [
+            ("both directions", self._numbers_of("")),
+            ("of", one_line(", ".join(about), 100)),
+            ("degrees", one_line(self.degrees(), 100)),
+            ("relevance ends by", one_line(self.ends, 80)),
+            ("second model", f"orders the first {self.reranking.top}" if self.reranking else ""),
+            ("warnings", some_of(self.warnings) if self.warnings else ""),
+            ("values for each query", "kept; interval(name) gives the 95 % interval" if self.has_queries else "none"),
+        ]
+        return in_few_lines(f"Result: {one_line(self.title(), 70)}, {self._sizes()}", facts)
 
-        Args:
-            path: The file; an existing one is replaced.
-            per_query: Also write the values per query, the queries' images and their ids, which intervals and
-                comparisons need (25,000 captions take about 0.3 MB a measure).
-        """
-        content: dict[str, Any] = {"format": FORMAT} | self.plain()
-        values, images = (self._per_query, self._image_of_query) if per_query else ({}, {})
-        content["query_ids"] = {way: list(ids) for way, ids in self._query_ids.items()} if per_query else {}
-        content["checksum"] = checksum(content, values, images)
-        content["per_query"] = {name: as_json(own.tolist()) for name, own in values.items()}
-        content["image_of_query"] = {way: own.tolist() for way, own in images.items()}
-        with replacing(Path(path)) as draft:
-            draft.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    def _numbers_of(self, way: str) -> str:
+        found = [
+            f"{measure} {number_text(self.numbers[name], self.units[name])}"
+            for name, (own, measure) in ((name, name.rpartition("/")[::2]) for name in self.numbers)
+            if own == way
+        ]
+        return some_of(found, 92) if found else ""
+
+    def _sizes(self) -> str:
+        least, most = self.captions_per_image["min"], self.captions_per_image["max"]
+        per_image = f"{least:.0f}" if least == most else f"{least:.0f} to {most:.0f}"
+        return f"{self.gallery['t2i'][0]} images x {self.gallery['i2t'][0]} captions ({per_image} an image)"
+
+    def _bounds(self) -> dict[str, Interval] | None:
+        return self.intervals() if self.has_queries else None
+
+    def _title(self) -> str:
+        return self.title()
+
+    def _tables(self) -> list[TextTable]:
+        return self.in_tables(self._bounds())
+
+    def _below(self) -> list[str]:
+        said = ["in brackets: 95 % bootstrap intervals over images"] if self.has_queries else []
+        return [f"protocol {self.protocol}", *self.notes(), *(self.by_class.notes() if self.by_class else ()), *said]
+
+    def _content(self) -> dict[str, Any]:
+        # What the checksum covers has the format's name in it.
+        content: dict[str, Any] = self.plain()
+        content["query_ids"] = {way: list(ids) for way, ids in self._query_ids.items()}
+        content["checksum"] = checksum({"format": FORMAT} | content, self._per_query, self._image_of_query)
+        content["per_query"] = {name: as_json(own.tolist()) for name, own in self._per_query.items()}
+        content["image_of_query"] = {way: own.tolist() for way, own in self._image_of_query.items()}
+        return content
 
     @classmethod
-    def from_json(cls, path: str | Path) -> Result:
-        """Read what :meth:`to_json` wrote.
-
-        The numbers are computed again from the values per query, where the file has them.
-
-        Raises:
-            UserError: If the file is missing, is no result, its parts do not fit together, or it was altered after it
-                was written.
-        """
-        read = read_json(user_path(path))
-        if not isinstance(read, dict) or read.get("format") != FORMAT:
-            raise UserError(f"{path}: is not a {FORMAT} file; give a file that to_json wrote")
-        checked_by = read.pop("checksum", None)
-        covered = {name: part for name, part in read.items() if name not in ("per_query", "image_of_query")}
-        try:
-            of_queries = read_as(
-                OfQueries, {name: read.pop(name, {}) for name in ("per_query", "image_of_query", "query_ids")}
-            )
-            result = read_as(cls, {name: part for name, part in read.items() if name != "format"})
-            values = {name: values_of(name, own) for name, own in of_queries.per_query.items()}
-            check(result, of_queries, values)
-            images = {way: np.array(own, dtype=np.int64) for way, own in of_queries.image_of_query.items()}
-        except ValueError as error:
-            raise UserError(f"{path}: the result is damaged ({error}); evaluate again") from error
+    def _of_content(cls, content: dict[str, Any]) -> Result:
+        """The result of a file, whose numbers are computed again from the values per query where it has them."""
+        checked_by = content.pop("checksum", None)
+        covered = {"format": FORMAT} | {name: part for name, part in content.items() if name not in _OF_QUERIES[:2]}
+        lists = {name: content.pop(name, {}) for name in _OF_QUERIES}
+        of_queries = read_as(OfQueries, lists)
+        result = read_as(cls, content)
+        values = {name: values_of(name, own) for name, own in of_queries.per_query.items()}
+        check(result, of_queries, values)
+        images = {way: np.array(own, dtype=np.int64) for way, own in of_queries.image_of_query.items()}
         if checked_by != checksum(covered, values, images):
-            raise UserError(f"{path}: the result was altered after it was written; evaluate again")
+            raise AlteredError
         ids = {way: tuple(own) for way, own in of_queries.query_ids.items()}
         return replace(result, _per_query=values, _image_of_query=images, _query_ids=ids)
 

@@ -10,18 +10,16 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import is_dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from rungwise.core import UserError, adapter
-from rungwise.evaluation.statistics import IN_FILE, ByClass, ClassNumbers
+from rungwise.core import UserError
+from rungwise.core.formats import IN_FILE
+from rungwise.evaluation.statistics import ByClass, ClassNumbers
 from rungwise.metrics import DIRECTIONS, Measure, Total, parse
-
-T = TypeVar("T")
 
 _SAME = 1e-9
 """Relative difference below which numbers are the same: sums in another order differ in their last bits."""
@@ -70,26 +68,6 @@ class OfQueries(BaseModel):
     per_query: dict[str, list[float | list[float | None] | None]]
     image_of_query: dict[str, list[int]]
     query_ids: dict[str, list[str]]
-
-
-def read_as(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Read a part of a parsed file as the dataclass or model that it holds.
-
-    Raises:
-        ValueError: If a part is missing, unknown, of another type or not finite; the message names the first.
-
-    >>> read_as(OfQueries, {"per_query": {}, "image_of_query": {"i2t": [0.5]}, "query_ids": {}})
-    Traceback (most recent call last):
-    ValueError: image_of_query.i2t.0: Input should be a valid integer
-    """
-    try:
-        reader = adapter(kind)
-        # A strict reader makes a dataclass of JSON text alone.
-        read: T = reader.validate_json(json.dumps(values)) if is_dataclass(kind) else reader.validate_python(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    return read
 
 
 def values_of(name: str, values: Sequence[float | list[float | None] | None]) -> NDArray[np.float64]:

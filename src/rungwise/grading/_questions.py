@@ -13,6 +13,7 @@ import numpy as np
 
 from rungwise.core import UserError
 from rungwise.core.disk.sealed_lines import hash_of_text
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue
 from rungwise.data.layouts import Table, read_table
 from rungwise.data.pictures import small_image
@@ -59,6 +60,8 @@ class Questions:
     data: ImageCaptions
     asked: tuple[Question, ...]
     issues: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.asked)

@@ -14,6 +14,7 @@ from rungwise.core.disk.locks import UPDATE_LOCK
 from rungwise.core.network import address_of
 from rungwise.core.text import person_name
 from rungwise.data import ImageCaptions, Issue
+from rungwise.data.files import MemoryPicture
 from rungwise.index._items import path_of_stored, source_of, stored_path
 from rungwise.index._reader import ReadableIndex
 from rungwise.index.layout import Grade, GradeName, add_grade, carry_over, move_marks, now, store_pair, take_back
@@ -113,6 +114,7 @@ class Index(ReadableIndex):
         Raises:
             UserError: If no picture can be read, the folder is taken, or the disk is full.
         """
+        _refuse_memory(data)
         folder = Path(folder)
         with (
             writing_alone(folder) if storage.is_index(folder) else nullcontext(),
@@ -242,6 +244,7 @@ class Index(ReadableIndex):
             UserError: If another model built the index, another update is under way, no picture can be read, the
                 collection is another one that has none of the pictures, or the place cannot be written.
         """
+        _refuse_memory(data)
         if self._checked is not model:
             self.check(model)
             self._checked = model
@@ -470,6 +473,15 @@ def _lies_in_its_folders(data: ImageCaptions) -> bool:
 def _was_read(data: ImageCaptions) -> bool:
     """Whether no file or folder was left out for a reason that may end while the file stays as it is."""
     return not any(one.kind.startswith("unreadable") or one.kind == "captions not read" for one in data.issues)
+
+
+def _refuse_memory(data: ImageCaptions) -> None:
+    """Refuse pictures that no other process finds again, such as a server, or the next update."""
+    if any(isinstance(picture, MemoryPicture) for picture in data.paths):
+        raise UserError(
+            f"{data.name}: its pictures are in memory, and those of an index are opened again;"
+            " save(FOLDER) writes them, and read(FOLDER) is what to index"
+        )
 
 
 def _refuse_if_none(data: ImageCaptions, changes: Changes) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from rungwise.core import UserError
 from rungwise.core.network import address_of
+from rungwise.core.output import short_repr
 from rungwise.data import CollectionSource, ImageCaptions, Value
 from rungwise.data.files import PackedPicture, Picture, packed_picture
 from rungwise.index.filters import OWN
@@ -93,6 +94,8 @@ class Item:
     columns: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
     fallbacks: Mapping[str, Value] = field(default_factory=lambda: MappingProxyType({}))
     folder: str = ""
+
+    __repr__ = short_repr
 
 
 class Items(Sequence[Item]):

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rungwise.core import UserError
-from rungwise.core.output import quoted
+from rungwise.core.output import TextTable, in_few_lines, notebook_html, one_line, quoted, some_of
 from rungwise.data import CollectionSource, Issue
+from rungwise.data.pictures import thumbnail
 from rungwise.index._answers import Hit, hits_of
 from rungwise.index._items import CAPTIONS, Item, added_folder, from_record, ids_of_texts, path_of_stored, source_of
 from rungwise.index.filters import (
@@ -33,7 +34,7 @@ from rungwise.index.filters import (
 from rungwise.index.layout import Grades, read_grades, read_queries, store_pair
 from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import Record, Store, checked_queries, damaged, named
-from rungwise.index.update import Skipped, Thumbnails
+from rungwise.index.update import SIDE, Skipped, Thumbnails
 from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:
@@ -161,6 +162,32 @@ class ReadableIndex:
     def issues(self) -> tuple[Issue, ...]:
         """Why each picture in :attr:`left_out` is not in the index."""
         return tuple(one.issue for one in self.left_out)
+
+    def __repr__(self) -> str:
+        return in_few_lines(f"{type(self).__name__} {one_line(self.manifest.name, 60)!r}", self._facts())
+
+    def _repr_html_(self) -> str:
+        table = TextTable(("", " "), self._facts(), frozenset({"", " "}))
+        return notebook_html(f"{type(self).__name__} {one_line(self.manifest.name, 60)!r}", table.html())
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What people ask of an index first; no store is opened for it, and one that is gone says so."""
+        ours, source = self.manifest, self.source
+        try:
+            counts = f"{len(self):,} pictures, {self.caption_store.count():,} captions"
+        except UserError as error:
+            counts = f"cannot be read: {one_line(str(error), 80)}"
+        model = f"{ours.model_fingerprint[:12]}, dimension {ours.dimension}"
+        kept = f"{ours.store}, {getattr(self.similarity, 'kind', repr(self.similarity))}"
+        facts = [
+            ("holds", counts),
+            ("left out", f"{len(self.left_out):,} that cannot be read" if self.left_out else ""),
+            ("model", f"{model}, from {one_line(ours.model_location, 60)}" if ours.model_location else model),
+            ("store", kept + (", with small copies of the pictures" if ours.thumbnails else "")),
+            ("folder", "" if self.folder is None else one_line(str(self.folder), 90)),
+            ("read from", "" if source is None else some_of(source.paths)),
+        ]
+        return [(name, text) for name, text in facts if text]
 
     def __len__(self) -> int:
         """Number of pictures."""
@@ -329,6 +356,16 @@ class ReadableIndex:
         row = self.picture_store.get([item_id]).get(item_id) if self._thumbnails else None
         source = None if row is None else source_of(row.record)
         return self._thumbnails.read(source.content) if self._thumbnails and source is not None else None
+
+    def small_picture(self, item_id: str) -> bytes | None:
+        """A small JPEG of a picture, kept or made of its file; None where neither can be read."""
+        if (kept := self.thumbnail(item_id)) is not None:
+            return kept
+        item = self.found([item_id]).get(item_id)
+        try:
+            return None if item is None or item.path is None else thumbnail(item.path, SIDE)
+        except UserError:
+            return None
 
     @property
     def _thumbnails(self) -> Thumbnails | None:

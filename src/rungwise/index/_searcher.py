@@ -83,6 +83,9 @@ class Searcher:
         self._state = state = StateCache(index)
         self._cutoff = Cutoff(index, model, lambda: state.rarity)
 
+    def __repr__(self) -> str:
+        return f"Searcher of {self.index!r}"
+
     def search(
         self,
         query: Query | str,
@@ -179,7 +182,7 @@ class Searcher:
             notes=tuple(notes),
             more=len(groups) > offset + k,
             end=end,
-        )
+        ).with_pictures(self.index.small_picture)
 
     @staticmethod
     def texts_of(query: Query | str) -> tuple[str, ...]:

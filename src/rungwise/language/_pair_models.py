@@ -5,14 +5,13 @@ Relevance degrees score pairs with them, and training makes them.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rungwise.core import UserError, read_json
+from rungwise.core import UserError, read_json, require
+from rungwise.core.output import short_repr
 from rungwise.language._model_folders import checked_folder
 from rungwise.language.sentence_models import (
     PACKAGED_MODEL,
@@ -44,6 +43,8 @@ class PairModel:
     tokenizer: Any
     network: Any
     max_length: int
+
+    __repr__ = short_repr
 
     @property
     def outputs(self) -> int:
@@ -84,8 +85,7 @@ def load_pair_model(
         UserError: If transformers is not installed, or the model cannot be loaded, lacks weights, or asks for what is
             not allowed.
     """
-    if importlib.util.find_spec("transformers") is None:
-        raise UserError(f"{model}: a cross-encoder needs transformers; run: pip install 'rungwise[sentences]'")
+    require("transformers", f"{model}: a cross-encoder", extra="sentences")
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from rungwise.core import UserError
+from rungwise.core import MissingExtraError, UserError
 from rungwise.language.tokenisers import Tokeniser
 
 _alone = threading.Lock()
@@ -58,10 +58,7 @@ def _stemmer(language: str) -> Any:
     try:
         import snowballstemmer
     except ImportError as error:
-        raise UserError(
-            "stemming: Snowball's stemmers are not installed; run: pip install 'rungwise[languages]', or leave stemming"
-            " out"
-        ) from error
+        raise MissingExtraError("snowballstemmer", "stemming", otherwise=", or leave stemming out") from error
     known = snowballstemmer.algorithms()
     if language not in known:
         raise UserError(f"stemming: no stemmer of {language[:40]!r}; there are {', '.join(known)}")

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, beyond_limit, digest_of_parts, limits, opened_file, user_path
+from rungwise.core.output import short_repr
 
 _HEADER = re.compile(rb"\s*([0-9]+)\s+([0-9]+)\s*")
 _GZIP = b"\x1f\x8b"
@@ -51,6 +52,8 @@ class WordVectors:
     row: dict[str, int]
     table: NDArray[np.float32]
     name: str = "word vectors"
+
+    __repr__ = short_repr
 
     @property
     def dimension(self) -> int:

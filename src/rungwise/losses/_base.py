@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal, TypedDict, get_args
 
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from rungwise.losses._batch import Batch, Reads, WholeBatch
+from rungwise.losses._given_blocks import degrees_like, positives_like
+from rungwise.losses._loss_settings import settings_of
 from rungwise.losses._pairs import BlockSide, ExtraPositives
 
 Reduction = Literal["sum", "mean", "none"]
@@ -30,6 +33,10 @@ class SharedOptions(TypedDict):
 
 class Loss(nn.Module, ABC):
     """A loss of image-text pairs.
+
+    It prints as the call that makes it, with all of its settings: each parameter of the constructor has the value that
+    the attribute of its name has now, so that a logger that stores the text records the experiment. A temperature that
+    is learned shows what it has become.
 
     Attributes:
         reduction: How the values of the queries are combined.
@@ -92,19 +99,22 @@ class Loss(nn.Module, ABC):
     def forward(
         self,
         similarity: Tensor,
-        relevance: Tensor | None = None,
-        positives: Tensor | None = None,
+        relevance: Tensor | ArrayLike | None = None,
+        positives: Tensor | ArrayLike | None = None,
         *,
-        image_similarity: Tensor | None = None,
-        text_similarity: Tensor | None = None,
+        image_similarity: Tensor | ArrayLike | None = None,
+        text_similarity: Tensor | ArrayLike | None = None,
         queries: int | None = None,
     ) -> LossValue:
         """The loss of a block.
 
+        All but ``similarity`` may be numpy arrays or lists too. They are brought to its device, and degrees to the type
+        in which it is computed.
+
         Args:
             similarity: (images, captions), any float type.
             relevance: (images, captions) degrees, if the loss reads them.
-            positives: (images, captions) bool; needed where the block is not square.
+            positives: (images, captions) bool, or 0 and 1; needed where the block is not square.
             image_similarity: (images, images), if the loss reads similarities within a modality.
             text_similarity: (captions, captions), if the loss reads similarities within a modality.
             queries: B, for a square block: its first B pairs are queries, and the others only candidates; None takes
@@ -115,9 +125,33 @@ class Loss(nn.Module, ABC):
             ``queries=B``.
 
         Raises:
-            ValueError: If shapes differ or something that is needed was not given.
+            ValueError: If shapes differ, something that is needed was not given, ``similarity`` is no tensor, or an
+                array holds what cannot be a degree or a truth value.
         """
-        return self.value(WholeBatch(similarity, relevance, positives, image_similarity, text_similarity, queries))
+        if not isinstance(similarity, Tensor):
+            raise ValueError(
+                f"similarity ({type(similarity).__name__}) is no tensor, and takes no gradient: pass a tensor, such as"
+                " torch.as_tensor(similarity)"
+            )
+        images, captions = similarity.shape if similarity.ndim == 2 else (0, 0)  # other shapes are refused below
+        block = images, captions
+        return self.value(
+            WholeBatch(
+                similarity,
+                degrees_like(similarity, "relevance", relevance, block),
+                positives_like(similarity, "positives", positives, block),
+                degrees_like(similarity, "image_similarity", image_similarity, (images, images)),
+                degrees_like(similarity, "text_similarity", text_similarity, (captions, captions)),
+                queries,
+            )
+        )
+
+    def extra_repr(self) -> str:
+        """All settings with their present values, as in the call that makes the loss."""
+        return settings_of(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.extra_repr()})"
 
 
 class BlockLoss(Loss):
@@ -190,7 +224,3 @@ class BlockLoss(Loss):
             return i2t, t2i
         total = i2t.sum() + t2i.sum()
         return total / max(pairs, 1) if self.reduction == "mean" else total
-
-    def extra_repr(self) -> str:
-        """Options in the text of a printed module."""
-        return f"reduction={self.reduction!r}, extra_positives={self.extra_positives!r}"

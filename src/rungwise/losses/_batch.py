@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from rungwise.core.output import short_repr
 from rungwise.losses._pairs import BlockSide, ExtraPositives, two_sides
 
 
@@ -54,6 +55,8 @@ class Within:
 
     similarity: Tensor
     same: Tensor
+
+    __repr__ = short_repr
 
 
 class Batch(ABC):
@@ -130,6 +133,8 @@ class WholeBatch(Batch):
     image_similarity: Tensor | None = None
     text_similarity: Tensor | None = None
     queries: int | None = None
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         refuse_queries(self.queries, *self.similarity.shape)

@@ -61,6 +61,7 @@ class ContrastiveSum(BlockLoss):
     ) -> None:
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         self.temperature = Temperature(temperature, learnable)
+        self.learnable = learnable
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) CSN over each query's pairs."""

@@ -46,6 +46,7 @@ class MultiModalNCE(BlockLoss):
     ) -> None:
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         self.temperature = Temperature(temperature, learnable)
+        self.learnable = learnable
 
     @property
     def reads(self) -> Reads:

@@ -12,6 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from rungwise.core.output import short_repr
+
 ExtraPositives = Literal["mask", "keep", "pair"]
 HALF = (torch.float16, torch.bfloat16)
 
@@ -49,6 +51,8 @@ class BlockSide:
     image_degrees: Tensor | None = None
     within: Tensor | None = None
     same: Tensor | None = None
+
+    __repr__ = short_repr
 
     @property
     def excluded(self) -> Tensor:

@@ -42,6 +42,7 @@ class Sigmoid(BlockLoss):
     ) -> None:
         super().__init__(reduction=reduction, extra_positives=extra_positives, mask_above=mask_above)
         self.temperature = Temperature(temperature, learnable)
+        self.learnable = learnable
         self.bias: float | Tensor = nn.Parameter(torch.tensor(float(bias))) if learnable else bias
 
     def per_query(self, side: BlockSide) -> Tensor:

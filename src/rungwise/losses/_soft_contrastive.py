@@ -68,6 +68,7 @@ class SoftContrastive(BlockLoss):
         if not target_temperature > 0:
             raise ValueError(f"target_temperature must be positive, got {target_temperature:g}")
         self.temperature = Temperature(temperature, learnable)
+        self.learnable = learnable
         self.target_temperature = target_temperature
 
     @property

@@ -33,8 +33,20 @@ class Temperature(nn.Module):
         if not value > lowest:
             raise ValueError(f"temperature must be above {lowest:g}, got {value:g}")
         self.value = value
+        self.learnable = learnable
         self.raw = nn.Parameter(torch.tensor(math.log(value - LOWEST))) if learnable else None
+
+    @property
+    def present(self) -> float | Tensor:
+        """The temperature as it is now, without a gradient."""
+        return self.value if self.raw is None else (LOWEST + self.raw.detach().exp())
 
     def forward(self) -> float | Tensor:
         """The temperature: a float, or a scalar tensor with a gradient."""
         return self.value if self.raw is None else LOWEST + self.raw.exp()
+
+    def extra_repr(self) -> str:
+        """Its present value, and whether it is learned."""
+        present = self.present
+        number = f"{float(present):.6g}" if isinstance(present, float | int) or not present.is_meta else "..."
+        return f"{number}, learnable={self.learnable}"

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
-from rungwise.parts import Registry
+from rungwise.core.output import short_repr
 from rungwise.metrics._blocks import CheckedDegrees
 from rungwise.metrics._rankings import Direction, Positives, Rankings
+from rungwise.parts import Registry
 
 PERCENT = "percent"
 RANK = "rank"
@@ -158,6 +159,8 @@ class Total:
     option: str = ""
     unit: ClassVar[str] = PERCENT
     higher_is_better: ClassVar[bool] = True
+
+    __repr__ = short_repr
 
     @property
     def graded(self) -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError
 from rungwise.core.compute import taken, top_columns
+from rungwise.core.output import short_repr
 from rungwise.metrics._counting import count_ranks
 
 Direction = Literal["i2t", "t2i"]
@@ -106,6 +107,8 @@ class KeptLists:
     lowest_degree: float
     gallery: int
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class JudgedQueries:
@@ -122,6 +125,8 @@ class JudgedQueries:
     beliefs: NDArray[np.float64]
     degrees: Scores | None = None
     shown: NDArray[np.bool_] | None = None
+
+    __repr__ = short_repr
 
 
 class Rankings:

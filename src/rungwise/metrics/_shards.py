@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.output import short_repr
 from rungwise.metrics._blocks import Positions
 from rungwise.metrics._counting import RunningRanks
 from rungwise.metrics._measures import Measure
@@ -49,6 +50,8 @@ class ShardValues:
     queries: Positions
     values: dict[Measure, NDArray[np.float64]]
     remarks: dict[Measure, Counter[str]] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def record(self, part: slice, measures: Sequence[Measure], rankings: Rankings) -> None:
         """Store the values of measures for a part of the queries."""

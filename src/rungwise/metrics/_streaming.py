@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.metrics._blocks import CheckedDegrees, Positions
 from rungwise.metrics._counting import RunningLists, RunningRanks
 from rungwise.metrics._ends import Ends, judged_by
@@ -43,6 +44,8 @@ class QueryValues:
 
     values: dict[tuple[Direction, Measure], NDArray[np.float64]]
     remarks: dict[tuple[Direction, Measure], Counter[str]] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     @classmethod
     def nothing(cls, shape: tuple[int, int], measures: Sequence[Measure]) -> QueryValues:
@@ -148,6 +151,8 @@ class MeasureRequest:
     sets: Mapping[Direction, Mapping[object, Positives]]
     ends: Ends | None
     own_images: bool
+
+    __repr__ = short_repr
 
     @classmethod
     def of(

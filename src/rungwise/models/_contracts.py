@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue
 from rungwise.data.files import FeatureRows, Picture
 from rungwise.similarity import Explanation, Similarity
@@ -50,6 +51,8 @@ class EncodedImages:
     kept: NDArray[np.int64]
     issues: tuple[Issue, ...] = ()
 
+    __repr__ = short_repr
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """Give numpy the vectors where it expects an array."""
         return np.array(self.vectors, dtype=dtype, copy=copy) if copy else np.asarray(self.vectors, dtype=dtype)
@@ -71,6 +74,8 @@ class PairScores(ABC):
     data: ImageCaptions
     kept: NDArray[np.int64]
     issues: tuple[Issue, ...]
+
+    __repr__ = short_repr
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -133,6 +138,8 @@ class VectorScores(PairScores):
     image_vectors: Vectors
     text_vectors: Vectors
     similarity: Similarity
+
+    __repr__ = short_repr
 
     def block(self, images: ArrayLike, captions: ArrayLike) -> Vectors:
         """(len(images), len(captions)) float32 scores."""

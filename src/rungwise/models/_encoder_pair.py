@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from rungwise.core import UserError, identity
 from rungwise.core.formats import digest_of_tensors
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import (
@@ -62,6 +63,8 @@ class EncoderBatch:
     rows: Tensor
     texts: Tensor
     lengths: Tensor | None
+
+    __repr__ = short_repr
 
 
 def config_for_data(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue
 from rungwise.data.files import FeatureRows
 from rungwise.models._contracts import DualEncoder, PairScores, Progress, Texts
@@ -78,6 +79,8 @@ class Pairs:
     texts: Sequence[Sequence[int]]
     data: ImageCaptions
     text_rows: ImageInputs | None = None
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         """Number of captions."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.planning._growth import growth
 from rungwise.planning._model_size import ModelSize, model_size
 from rungwise.planning._need import Need, StoreKind
@@ -38,6 +39,8 @@ class Plan:
     quantities: tuple[Quantity, ...]
     compared: tuple[StoreCosts, ...]
     model: str
+
+    __repr__ = short_repr
 
     def __getitem__(self, name: str) -> Quantity:
         """The quantity with this name."""

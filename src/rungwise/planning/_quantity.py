@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rungwise.core.output import short_repr
 from rungwise.planning._rates import Rate, number
 
 Unit = Literal["bytes", "hours", "ms", "a second", "machines"]
@@ -43,6 +44,8 @@ class Quantity:
     rows: int = 0
     dimension: int = 0
     remark: str = ""
+
+    __repr__ = short_repr
 
     @property
     def known(self) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.evaluation.statistics import Interval, bootstrap, interval_of
 from rungwise.index.filters import Where
 from rungwise.index.stores import Store, StoreFacts, StoreHits, Vectors
@@ -98,6 +99,8 @@ class Case:
     ungraded: int
     losses: tuple[DegreeLoss, ...]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class IndexCheck:
@@ -118,6 +121,8 @@ class IndexCheck:
     k: int
     grades: str
     cases: tuple[Case, ...]
+
+    __repr__ = short_repr
 
     def plain(self) -> dict[str, Any]:
         """The results as JSON can hold them; NaN becomes None."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.index import Index
 from rungwise.index.filters import Where
 from rungwise.index.stores import Metric, Store, Vectors
@@ -36,6 +37,8 @@ class Queries:
     names: tuple[str, ...]
     vectors: Vectors
     owners: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.names)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.index.filters import Where
 from rungwise.index.stores import ApproximateIndex, Approximation, Store
 from rungwise.metrics import NDCG
@@ -57,6 +58,8 @@ class Tuning:
     measure: LossIn
     allowed: float
     chosen: Trial | None
+
+    __repr__ = short_repr
 
     def frontier(self) -> tuple[Trial, ...]:
         """The settings for which no faster one loses less or as little, the fastest first."""

@@ -81,6 +81,8 @@ class Degrees(ABC):
            [1., 0., 1.]], dtype=float32)
     >>> source.topk(1)[0].ravel().tolist(), source.topk(1, "t2i")[0].ravel().tolist()
     ([1, 0], [1, 0, 1])
+    >>> source
+    Parity: degrees of 2 images x 3 captions
     """
 
     image_of_caption: Positions | None = None
@@ -90,6 +92,12 @@ class Degrees(ABC):
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
+
+    def __repr__(self) -> str:
+        # Options are left out: some sources read all weights of a model for theirs.
+        images, captions = self.shape
+        compared = f", reference {self.reference}" if self.reference else ""
+        return f"{self.source_name}: degrees of {images:,} images x {captions:,} captions{compared}"
 
     @abstractmethod
     def block(self, images: ArrayLike, captions: ArrayLike) -> Block:

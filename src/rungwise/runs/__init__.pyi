@@ -1,6 +1,8 @@
 from ._results import is_run_folder as is_run_folder
 from ._results import keep_result as keep_result
+from ._results import kept_results as kept_results
 from ._seeds import SEEDS as SEEDS
+from ._seeds import SeedRuns as SeedRuns
 from ._seeds import Spread as Spread
 from ._seeds import checked_seeds as checked_seeds
 from ._seeds import train_seeds as train_seeds

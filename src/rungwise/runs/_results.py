@@ -37,7 +37,7 @@ def keep_result(run: Path, result: Result) -> Path:
     if not result.model_hash:
         raise UserError(f"{run}: a result without the hash of its model cannot be kept in a run; evaluate the run")
     path = run / RESULTS / f"{_word(result.protocol)}-{_word(result.split or 'all')}-{_question(result)}.json"
-    result.to_json(path, per_query=True)
+    result.to_json(path)
     return path
 
 

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rungwise.core import UserError, digest_of_json, read_json, to_plain
 from rungwise.core.disk import replacing
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, dataset_of
 from rungwise.evaluation import EvaluationSettings, Provenance, Result, evaluate, positives_from_labels, protocol_named
 from rungwise.evaluation.statistics import median_place
@@ -50,6 +51,8 @@ class Spread:
     """
 
     values: tuple[float, ...]
+
+    __repr__ = short_repr
 
     @property
     def mean(self) -> float:

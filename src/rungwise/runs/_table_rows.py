@@ -26,7 +26,7 @@ _LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Run:
+class RunWithResults:
     """A run in a folder.
 
     Attributes:
@@ -40,13 +40,13 @@ class Run:
     results: tuple[Result, ...]
 
 
-def find_runs(folders: Iterable[Path]) -> tuple[Run, ...]:
+def find_runs(folders: Iterable[Path]) -> tuple[RunWithResults, ...]:
     """The runs in some folders: each folder is a run, or holds some, such as the seeds of a run.
 
     Raises:
         UserError: If a folder is missing or holds no run, or settings or a result are damaged.
     """
-    found: dict[Path, Run] = {}
+    found: dict[Path, RunWithResults] = {}
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: is no folder; name one that rungwise train wrote, or one of several runs")
@@ -55,11 +55,11 @@ def find_runs(folders: Iterable[Path]) -> tuple[Run, ...]:
             raise UserError(f"{folder}: holds no run with a model; name a folder that rungwise train wrote")
         for one in own:
             results = tuple(kept.result for kept in kept_results(one))
-            found[one.resolve()] = Run(one, load_run_config(one / CONFIG), results)
+            found[one.resolve()] = RunWithResults(one, load_run_config(one / CONFIG), results)
     return tuple(found.values())
 
 
-def ours_for(paper: str, table: str, runs: Sequence[Run]) -> tuple[tuple[Ours, ...], tuple[str, ...]]:
+def ours_for(paper: str, table: str, runs: Sequence[RunWithResults]) -> tuple[tuple[Ours, ...], tuple[str, ...]]:
     """Our lines for a printed table, and the runs that have none, each with the reason.
 
     Runs that differ only in their seed make one line.
@@ -92,10 +92,10 @@ class _Seeds:
 
     def __init__(self, rows: tuple[PublishedRow, ...]) -> None:
         self.rows = rows
-        self.runs: list[Run] = []
+        self.runs: list[RunWithResults] = []
         self.results: list[Result] = []
 
-    def add(self, run: Run, result: Result) -> None:
+    def add(self, run: RunWithResults, result: Result) -> None:
         """Add a run."""
         self.runs.append(run)
         self.results.append(result)
@@ -150,7 +150,7 @@ def _below(folder: Path, depth: int) -> Iterable[Path]:
         yield from _below(folder / name, depth - 1)
 
 
-def _preset(run: Run) -> Preset:
+def _preset(run: RunWithResults) -> Preset:
     if not run.config.preset:
         raise UserError("its settings are of no preset, so that it stands for no printed row")
     return load_preset(run.config.preset)

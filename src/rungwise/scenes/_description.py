@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
+from rungwise.core.output import short_repr
+
 SHAPES = ("circle", "square", "triangle", "star", "cross", "heart")
 COLOURS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "black")
 SIZES = ("small", "large")
@@ -68,6 +70,8 @@ class Scene:
 
     objects: tuple[SceneObject, ...]
     background: int = 0
+
+    __repr__ = short_repr
 
     def relations(self, subject: int, other: int) -> tuple[str, ...]:
         """The relations in which object ``subject`` stands to object ``other``: one, or two on a diagonal.
@@ -138,6 +142,8 @@ class Statement:
     mentions: tuple[Mention, ...]
     relations: tuple[tuple[str, int, int], ...] = ()
     count: int | None = None
+
+    __repr__ = short_repr
 
     @property
     def facts(self) -> int:

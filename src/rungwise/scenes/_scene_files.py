@@ -19,6 +19,7 @@ import numpy as np
 from rungwise.core import MissingFileError, UserError, read_json
 from rungwise.core.compute import cores, thread_pool
 from rungwise.core.disk import explained, make_folder, replacing, sync_folder
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, read
 from rungwise.scenes._captions import write_query
 from rungwise.scenes._description import Scene, Statement
@@ -91,6 +92,8 @@ class SceneFile:
     held_out: tuple[Combination, ...]
     scenes: dict[str, Scene]
     statements: dict[str, Statement]
+
+    __repr__ = short_repr
 
     def scene_of(self, image_id: str) -> Scene:
         """The content of the picture with this id; folder and extension of the id do not matter."""

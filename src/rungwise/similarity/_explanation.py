@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.output import short_repr
+
 _NAMES = (("upper left", "top", "upper right"), ("left", "middle", "right"), ("lower left", "bottom", "lower right"))
 _HELD = 0.45
 """Share of the weight that a third of the picture must hold to be named; by chance it would hold a third."""
@@ -49,6 +51,8 @@ class Explanation:
     answers: NDArray[np.float32]
     shares: NDArray[np.float32]
     boxes: NDArray[np.float64] | None
+
+    __repr__ = short_repr
 
     def decisive(self, most: int | None = None) -> list[int]:
         """Positions of the words with the largest shares, at most ``most``, without tokens that frame the text."""

@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.similarity._pair_blocks import VALUES, SetSimilarity, Side, all_pairs, products, widened
 from rungwise.similarity._word_sets import WordSets
 
@@ -72,6 +73,8 @@ class Attention:
     weights: Tensor
     answers: Tensor
     shares: Tensor
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class WordSets:
 
     words: Tensor
     lengths: Tensor
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, padded: Tensor, lengths: Tensor | Sequence[int]) -> WordSets:

@@ -13,10 +13,11 @@ import pytest
 import tyro
 
 from rungwise.cli import COMMANDS, main
-from rungwise.cli.frame import ADVANCED, parse
+from rungwise.cli.frame import parse
 from rungwise.cli.relevance._command import TASKS
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.jobs import ADVANCED
 from rungwise.relevance.config import KINDS
 
 HEAVY = ("torch", "lancedb", "pyarrow", "numba", "fastapi", "transformers")

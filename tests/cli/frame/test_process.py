@@ -15,8 +15,8 @@ import pytest
 
 import rungwise.cli as cli
 from rungwise.cli.frame import _process as process
-from rungwise.cli.frame import say
 from rungwise.core import RungwiseWarning
+from rungwise.jobs import say
 from tests.hostile.words import _SITE
 
 CAPTION = "ein Bär 一隻狗 😀 \udcff"

@@ -14,9 +14,9 @@ import pytest
 
 from rungwise import data
 from rungwise.cli import main
-from rungwise.cli.index import _command as commands
-from rungwise.cli.index._command import beside
 from rungwise.index import Index
+from rungwise.jobs.index import _build as commands
+from rungwise.jobs.index import beside
 from tests.published import CAPTIONS, Published, photos
 
 
@@ -56,7 +56,7 @@ def test_without_the_library_it_says_what_to_install_and_fetches_nothing(
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: pytest.fail("asked the hub"))
     assert main(["index", "photos"]) == 2
     said = capsys.readouterr().err
-    assert "pip install 'rungwise[hf]'; or name a model: --model" in said
+    assert "pip install 'rungwise[search,hf]'; or name a model: --model" in said
 
 
 def test_a_folder_without_pictures_fetches_nothing(

@@ -72,7 +72,7 @@ def test_measure_reckons_with_this_machine_and_the_dimension_of_the_model(
         return {**rates, "model on h200": known}
 
     monkeypatch.setattr(command, "measured", stored)
-    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel(dimension=3))
+    monkeypatch.setattr("rungwise.jobs._models.read_dual_encoder", lambda *_, **__: ColourModel(dimension=3))
     assert main(["plan", "10k", "--measure", "--model", "run/model", "--device", "h200"]) == 0
     assert asked == [(True, 3, "model", "h200")]
     assert "D = 3" in capsys.readouterr().out
@@ -95,7 +95,7 @@ def test_measure_searches_an_index_that_is_there(
 ) -> None:
     photos = colour_pictures(tmp_path / "photos", ["red", "blue"])
     folder = Index.build(photos, ColourModel(), tmp_path / "index", store="lance").folder
-    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.jobs._models.read_dual_encoder", lambda *_, **__: ColourModel())
     assert main(["plan", "500", "--measure", "--stored", str(folder), "--model", "colours"]) == 0
     said = capsys.readouterr()
     assert "searching your index of 2 pictures" in said.out

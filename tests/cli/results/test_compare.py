@@ -1,9 +1,11 @@
+import csv
 import json
 
 import numpy as np
+import pytest
 
 from rungwise.cli import main
-from rungwise.evaluation import Provenance, evaluate
+from rungwise.evaluation import Comparison, Provenance, evaluate
 
 
 def saved(path, noise, image_ids=None, **more):
@@ -14,7 +16,7 @@ def saved(path, noise, image_ids=None, **more):
         provenance=Provenance(data_hash="d", image_ids=image_ids),
         **more,
     )
-    result.to_json(path, per_query=True)
+    result.to_json(path)
     return str(path)
 
 
@@ -42,3 +44,21 @@ def test_what_cannot_be_compared_is_one_line(tmp_path, capsys):
     [line] = capsys.readouterr().err.splitlines()
     assert "other.json cannot be compared with" in line
     assert "protocol one-caption-per-image against full" in line
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "csv", "json"])
+def test_a_comparison_is_printed_in_the_form_that_is_asked_for_and_nothing_else(form, tmp_path, capsys):
+    one, other = saved(tmp_path / "one.json", 3), saved(tmp_path / "other.json", 0)
+    out = tmp_path / "both.json"
+    assert main(["compare", one, other, "--draws", "200", "--format", form, "--out", str(out)]) == 0
+    text, messages = capsys.readouterr()
+    found = Comparison.from_json(out)
+    written = {"markdown": found.to_markdown, "latex": found.to_latex, "csv": found.to_csv, "json": found.to_json}
+    assert text.rstrip("\n") == written[form]().rstrip("\n")
+    assert f"written: {out}" in messages
+    if form == "csv":
+        rows = list(csv.DictReader(text.splitlines()))
+        assert [row["name"] for row in rows] == [row.name for row in found.differences]
+        assert float(rows[0]["difference"]) == found.differences[0].difference
+    if form == "json":
+        assert Comparison.from_json(text) == found

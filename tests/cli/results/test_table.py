@@ -1,6 +1,6 @@
 """``rungwise table`` and ``rungwise train --seeds``, from the words that are typed to the lines that are printed.
 
-Also tests rungwise.cli.train._seeds.
+Also tests rungwise.jobs.training._seeds.
 """
 
 import json
@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 
 from rungwise.cli import main
-from rungwise.cli.train._seeds import spread_text
+from rungwise.jobs.training._seeds import spread_text
 from rungwise.runs import SEEDS, Spread
 from rungwise.runs._results import RESULTS
 

@@ -44,7 +44,7 @@ def address(folder: Path, connected: Callable[[object], str]) -> str:
 
 @pytest.fixture(params=["an index", "a server"])
 def place(request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: ColourModel())
+    monkeypatch.setattr("rungwise.jobs._models.read_dual_encoder", lambda *_, **__: ColourModel())
     if request.param == "an index":
         return str(folder)
     return f"{request.getfixturevalue('address')}?token={TOKEN}"
@@ -232,7 +232,7 @@ def test_a_misspelt_filter_is_refused_before_a_model_is_loaded(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loaded: list[object] = []
-    monkeypatch.setattr("rungwise.cli.frame._models.read_dual_encoder", lambda *_, **__: loaded.append(1))
+    monkeypatch.setattr("rungwise.jobs._models.read_dual_encoder", lambda *_, **__: loaded.append(1))
     assert main(["search", str(folder), "red", "--where", "pric > 3"]) == 2
     assert "did you mean price?" in capsys.readouterr().err
     assert loaded == []

@@ -2,9 +2,9 @@ import sys
 
 import pytest
 
-from rungwise.cli.frame import messages_apart
 from rungwise.cli.search._paths import print_paths
 from rungwise.cli.search._render import SearchedPage, SearchOutput
+from rungwise.jobs import messages_apart
 
 HITS = (
     SearchedPage("b.jpg", "/photos/b.jpg", 0.5),

@@ -112,5 +112,5 @@ def test_without_ray_the_remedy_is_said(monkeypatch: pytest.MonkeyPatch) -> None
         return there(name, *rest, **how)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(UserError, match=r"Ray is not installed .*pip install 'rungwise\[ray\]'"):
+    with pytest.raises(UserError, match=r"machines needs ray; run: pip install 'rungwise\[ray\]'"):
         cluster().__enter__()

@@ -5,7 +5,6 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.encoders.pretrained import ModelSource
-from rungwise.encoders.pretrained._model_source import require
 
 
 @pytest.mark.parametrize("text", ["run/model", "someone/model", "C:\\model", "http://x", "gpt:x", "hf", ""])
@@ -51,4 +50,4 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(monkeypatch: py
     ):
         ModelSource("open_clip", "ViT-B-32/x").require_library()
     with pytest.raises(UserError, match=r"pip install 'rungwise\[hf\]'"):
-        require("transformers", "hf", "this")
+        ModelSource("st", "clip-ViT-B-32").require_library()

@@ -204,7 +204,7 @@ def test_a_result_says_what_was_measured_wherever_it_is_shown(tmp_path):
     count = len(shortlisted(first, 5))
     said = f"model abababababab ({count} pairs scored) orders the first 5 of each query; all others stand behind them"
     assert said in format_result(result, "markdown")
-    result.to_json(tmp_path / "r.json", per_query=True)
+    result.to_json(tmp_path / "r.json")
     kept = type(result).from_json(tmp_path / "r.json")
     assert kept.reranking == result.reranking
     assert (kept.reranking.model_hash, kept.reranking.top, kept.reranking.pairs) == ("ab" * 32, 5, count)

@@ -155,7 +155,7 @@ def test_the_numbers_of_both_are_kept_and_read_back(tmp_path: Path) -> None:
     alone = evaluate(similarity=SCORES, image_of_caption=OWNERS, measures=["R@1", "MedR"])
     assert result.judgements is not None
     assert dict(result.judgements.before) == dict(alone.numbers)
-    result.to_json(tmp_path / "result.json", per_query=True)
+    result.to_json(tmp_path / "result.json")
     read = Result.from_json(tmp_path / "result.json")
     assert read.judgements == result.judgements
     content = json.loads((tmp_path / "result.json").read_text())

@@ -81,7 +81,9 @@ def test_what_a_word_mostly_is():
 def test_a_missing_list_gets_one_line_that_says_what_to_install(module, monkeypatch, read_anew):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == module else find(name))
-    with pytest.raises(UserError, match=rf"^scene graphs need {module}; run: pip install 'rungwise\[scene-graphs\]'$"):
+    with pytest.raises(
+        UserError, match=rf"^a scene graph needs {module}; run: pip install 'rungwise\[scene-graphs\]'$"
+    ):
         kinds_of("dog")
 
 

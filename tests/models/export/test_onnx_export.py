@@ -177,8 +177,8 @@ def test_a_side_that_no_file_holds_is_refused(tmp_path: Path, monkeypatch: pytes
 
 
 def test_missing_packages_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_export, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"to export a model takes onnx; run: pip install 'rungwise\[onnx\]'"):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"to export a model needs onnx; run: pip install 'rungwise\[onnx\]'"):
         export_onnx(of_features(), tmp_path / "onnx")
 
 

@@ -114,7 +114,7 @@ def test_a_package_that_is_not_there_has_one_line_before_anything_is_computed(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     for name in ("wandb", "mlflow"):
-        with pytest.raises(UserError, match=rf"logs: {name} needs a package .*: pip install 'rungwise\[{name}\]', or"):
+        with pytest.raises(UserError, match=rf"logs: {name} needs {name}; run: pip install 'rungwise\[{name}\]', or"):
             check_logs(TrainConfig(logs=(name,)))
     with pytest.raises(UserError, match="logs: mlflow needs"):
         train(replace(config, logs=("mlflow",)), coloured, tmp_path / "run")

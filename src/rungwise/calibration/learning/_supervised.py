@@ -19,6 +19,7 @@ from rungwise.calibration.learning._rate import RelevantShare
 from rungwise.calibration.learning._regression import Regression
 from rungwise.calibration.learning._shift import MOST as MOST_SHIFT
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 
 _MOST_ODDS = 1e9
 _MOST_KNOTS = 10_000
@@ -123,6 +124,8 @@ class Supervised:
     odds: float
     curve: PositionCurve
     rate: RelevantShare | None = None
+
+    __repr__ = short_repr
 
     def judged(self, falling: Values, null: Null, known: Known | None) -> JudgedScores:
         """Judge the hits of one query."""

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, JoinRestval, MemberKey, console, messages_apart, parse, say
+from rungwise.cli.frame import parse
 from rungwise.core.output import Progress, printable
+from rungwise.jobs import ADVANCED, JoinRestval, MemberKey, console, messages_apart, say
 
 if TYPE_CHECKING:
     from rungwise.doctor import Report

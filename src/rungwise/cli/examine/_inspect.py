@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.frame import (
+from rungwise.cli.frame import parse
+from rungwise.core import UserError
+from rungwise.core.disk.folders import WRITTEN_FILE
+from rungwise.jobs import (
     ADVANCED,
     Captions,
     Exclude,
     JoinRestval,
     MemberKey,
     console,
-    parse,
     pasted,
     program,
     progress_bar,
     say,
 )
-from rungwise.core import UserError
-from rungwise.core.disk.folders import WRITTEN_FILE
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, Device, parse, say
+from rungwise.cli.frame import parse
 from rungwise.core import Check, UncheckedError, UserError, checked, summary
 from rungwise.core.disk import DROPPINGS, check_seal, has_seal
 from rungwise.core.disk.locks import LOCKS
 from rungwise.core.disk.staging import is_draft
+from rungwise.jobs import ADVANCED, Device, say
 
 if TYPE_CHECKING:
     from rungwise.index.layout.manifest import Manifest

@@ -1,8 +1,8 @@
 """Parser of command lines into typed values, with help in two lengths and errors of one line.
 
 The options of a command are the fields of a dataclass, and its docstring is their help. ``--help`` shows the usual
-ones, a line each; ``--help-all`` shows every option in full. A field with the metadata :data:`ADVANCED` is left out of
-the short help.
+ones, a line each; ``--help-all`` shows every option in full. A field with the metadata :data:`rungwise.jobs.ADVANCED`
+is left out of the short help, and one with :data:`rungwise.jobs.PYTHON` of the command line.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import redirect_stderr
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, UnionType
+from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import tyro
@@ -29,9 +29,6 @@ from rungwise.core.network import address_of
 from rungwise.core.text import near_names
 
 T = TypeVar("T")
-
-ADVANCED: MappingProxyType[str, Any] = MappingProxyType({"advanced": True})
-"""``metadata`` of a field that ``--help`` leaves out and ``--help-all`` shows."""
 
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
@@ -256,6 +253,8 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
     hints = get_type_hints(kind, include_extras=True)
     said = _attributes(kind)
     for field in fields(kind):
+        if field.metadata.get("python"):
+            continue
         plain, given, is_positional = _unwrapped(hints[field.name])
         name = given.name if given is not None and given.name is not None else field.name
         hidden = advanced or bool(field.metadata.get("advanced"))
@@ -381,8 +380,3 @@ def _reason(printed: str) -> str:
     for pattern, plain in _PYTHON_SAYS:
         text = pattern.sub(plain, text)
     return text
-
-
-def flag(name: str) -> str:
-    """Command line option of a setting."""
-    return f"--{name.replace('_', '-')}"

@@ -1,6 +1,6 @@
 """The process of a command: its streams, and the messages of libraries.
 
-A command prints with ``print`` and :mod:`rungwise.cli.frame._terminal`. This module makes that safe for streams of
+A command prints with ``print`` and :mod:`rungwise.jobs._terminal`. This module makes that safe for streams of
 another encoding, closed or full ones, and pipes whose reader has gone.
 """
 

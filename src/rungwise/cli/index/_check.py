@@ -8,18 +8,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rungwise.cli.frame import (
-    ADVANCED,
-    AlteredModel,
-    Device,
-    IndexFolder,
-    console,
-    messages_apart,
-    parse,
-    progress_bar,
-    say,
-)
+from rungwise.cli.frame import IndexFolder, parse
 from rungwise.core import UserError
+from rungwise.jobs import ADVANCED, AlteredModel, Device, console, messages_apart, progress_bar, say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -211,8 +202,8 @@ def _refuse_mistakes(asked: CheckIndex) -> None:
 
 
 def _queries(asked: CheckIndex, index: Index) -> Queries:
-    from rungwise.cli.frame import read_dual_encoder, say_cut
     from rungwise.data.files import read_lines
+    from rungwise.jobs import read_dual_encoder, say_cut
     from rungwise.quality import given_texts, own_captions, own_pictures
 
     kind = asked.queries or ("captions" if next(index.captions(), None) is not None else "pictures")

@@ -10,10 +10,11 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rungwise.cli.frame import IndexFolder, parse, say
+from rungwise.cli.frame import IndexFolder, parse
 from rungwise.core import UserError, summary
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER, require_writable_folder
 from rungwise.core.network import address_of
+from rungwise.jobs import say
 
 
 @dataclass

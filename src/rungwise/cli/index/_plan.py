@@ -10,10 +10,11 @@ from typing import Annotated
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
-from rungwise.cli.frame import ADVANCED, messages_apart, parse, say
+from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import printable
+from rungwise.jobs import ADVANCED, messages_apart, say
 from rungwise.planning import (
     MOST_PICTURES,
     STORED,
@@ -95,7 +96,7 @@ def _measured(asked: PlanCollection) -> tuple[Need, Rates]:
         if asked.device != "cpu":
             raise UserError("--device says where --measure encodes, which needs a model; name it: --model")
         return asked, measured(STORED, asked, folder=asked.folder, sample=sample, say=say)
-    from rungwise.cli.frame import read_dual_encoder, read_model_of
+    from rungwise.jobs import read_dual_encoder, read_model_of
 
     device = "cpu" if asked.device == "cpu" else "cuda"
     stored = None

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, AlteredModel, parse, program, read_model, say
+from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FOLDER, refuse_strangers
+from rungwise.jobs import ADVANCED, AlteredModel, program, read_model, say
 
 _EXAMPLES = ("rungwise export run/model --out exported",)
 

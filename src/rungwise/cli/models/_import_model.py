@@ -8,8 +8,9 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.frame import parse, say
+from rungwise.cli.frame import parse
 from rungwise.core.disk.folders import WRITTEN_FOLDER, refuse_strangers
+from rungwise.jobs import say
 
 _EXAMPLES = ("rungwise import model_best.pth.tar coco_precomp_vocab.pkl --out model",)
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.frame import parse, say
+from rungwise.cli.frame import parse
+from rungwise.jobs import say
 
 _EXAMPLES = ("rungwise push run/model someone/a-model --private",)
 

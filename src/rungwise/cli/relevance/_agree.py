@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import tyro
 
-from rungwise.cli.frame import ADVANCED, MemberKey, Seldom, console, parse, say, say_issues
+from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE
+from rungwise.jobs import ADVANCED, MemberKey, Seldom, console, say, say_issues
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,12 +12,13 @@ from typing import Annotated, Any
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, Data, MemberKey, Seldom, console, flag, parse, say, say_issues, with_ray
+from rungwise.cli.frame import Data, parse, with_ray
 from rungwise.core import UserError
 from rungwise.core.disk import replacing
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.core.text import near_names
 from rungwise.data import ImageCaptions, read, with_splits
+from rungwise.jobs import ADVANCED, MemberKey, Seldom, console, flag, say, say_issues
 from rungwise.relevance import Degrees, Direction, write_degrees
 from rungwise.relevance.combine import Cascade
 from rungwise.relevance.config import CONFIGS, KINDS, Building, HumanConfig, SourceConfig

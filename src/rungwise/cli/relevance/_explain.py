@@ -8,8 +8,9 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from rungwise.cli.frame import ADVANCED, Data, MemberKey, flag, parse, say
+from rungwise.cli.frame import Data, parse
 from rungwise.core import UserError
+from rungwise.jobs import ADVANCED, MemberKey, flag, say
 from rungwise.relevance.config import SpiceConfig
 
 _EXAMPLES = ('rungwise relevance explain photos beach.jpg "a dog runs on the beach"',)

@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rungwise.cli.evaluate import read_part, scores_of
-from rungwise.cli.frame import (
+from rungwise.cli.frame import Data, parse
+from rungwise.core import UserError, digest_of_parts
+from rungwise.core.disk import usable_cache
+from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.jobs import (
     ADVANCED,
     AlteredModel,
     Cache,
-    Data,
     Device,
     LeastCosine,
     MemberKey,
     Precision,
-    parse,
     program,
     read_model,
     say,
 )
-from rungwise.core import UserError, digest_of_parts
-from rungwise.core.disk import usable_cache
-from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.jobs.evaluation import read_part, scores_of
 from rungwise.relevance import Direction, write_degrees
 from rungwise.relevance.embedding import require_ending, write_picture_vectors
 from rungwise.relevance.storage.saved import refuse_other, replacing

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from rungwise.cli.frame import ADVANCED, Device, chosen_device, parse, program, progress_bar, say, say_issues
+from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import format_duration
 from rungwise.data import DEV, TEST, ScoredPairs, read_scored_pairs, sharing_texts, with_drawn_splits, within
+from rungwise.jobs import ADVANCED, Device, chosen_device, program, progress_bar, say, say_issues
 
 if TYPE_CHECKING:
     from rungwise.training.pair_models import CrossEncoderResult, DistilResult, PairTraining, TrainingObserver

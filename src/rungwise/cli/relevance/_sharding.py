@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rungwise.cli.frame import say
 from rungwise.core.compute import OnWorkers, Share, cluster, in_turn
 from rungwise.core.disk.locks import alone
 from rungwise.data import ImageCaptions
+from rungwise.jobs import say
 from rungwise.relevance import Degrees, Direction
 from rungwise.relevance.config import Building, SourceConfig
 from rungwise.relevance.precomputed import KEPT, ShardRecord, prepare, remove, write_in_shards

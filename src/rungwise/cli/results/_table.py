@@ -9,9 +9,10 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.frame import parse, say
+from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.output import printable
+from rungwise.jobs import say
 
 _EXAMPLES = (
     "rungwise table vsepp:1",

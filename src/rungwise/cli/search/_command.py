@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rungwise.cli.frame import console, messages_apart, parse, say
+from rungwise.cli.frame import parse
 from rungwise.cli.search._options import SearchCommand
 from rungwise.core import UserError
+from rungwise.jobs import console, messages_apart, say
+from rungwise.jobs.searches import check
 
 if TYPE_CHECKING:
     from rungwise.cli.search._render import SearchOutput
@@ -74,19 +76,11 @@ def _of(answered: SearchOutput) -> str:
 
 def _check(asked: SearchCommand) -> None:
     """Refuse meaningless options before anything is opened."""
-    if asked.query is not None and not asked.query.strip():
-        raise UserError("the query is empty; write a few words about the picture")
-    if not (asked.query or asked.image or asked.like or asked.unlike or asked.where):
-        raise UserError('give a text, --image FILE or --like ID, as in: rungwise search INDEX "a red boat"')
+    check(asked)
     if asked.paths and asked.json:
         raise UserError("--paths and --json contradict each other; give one")
     if asked.print0 and not asked.paths:
         raise UserError("--print0 is about the paths that --paths prints; add --paths, or leave it out")
-    for name, value, least in (("k", asked.k, 1), ("offset", asked.offset, 0), ("rerank-top", asked.rerank_top, 1)):
-        if value < least:
-            raise UserError(f"--{name} must be at least {least}, got {value}")
-    if not 0 <= asked.diversity <= 1:
-        raise UserError(f"--diversity must lie in 0..1, got {asked.diversity:g}")
     here = {"--exact": asked.exact, "--rerank": asked.rerank, "--model": asked.model, "--device": asked.device}
     if asked.is_remote and (idle := [name for name, given in here.items() if given]):
         raise UserError(f"{idle[0]} is the server's business; leave it out, or search the folder of the index")

@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 
-from rungwise.cli.frame import say
 from rungwise.cli.search._render import SearchedPage, SearchOutput
 from rungwise.core.output import printable
+from rungwise.jobs import say
 
 
 def print_paths(answered: SearchOutput, separator: bytes = b"\n") -> None:

@@ -134,10 +134,11 @@ def _shown(client: Client, hit: Mapping[str, Any], end: End | None) -> SearchedP
 
 def _address(asked: SearchCommand) -> tuple[str, str | None]:
     """Address without a token, and the token: from the option, the address, or the environment."""
+    address = str(asked.index)
     try:
-        parts = urlsplit(asked.index)
+        parts = urlsplit(address)
     except ValueError:
-        return asked.index, asked.token
+        return address, asked.token
     inside = parse_qs(parts.query).get("token", [""])[0]
     token = asked.token or inside or os.environ.get(TOKEN) or None
     return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")), token

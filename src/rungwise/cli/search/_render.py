@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from rungwise.calibration import BEYOND, RUNGS, UNJUDGED_RUNGS
-from rungwise.cli.frame import shortest
 from rungwise.core.output import printable
+from rungwise.jobs import shortest
 
 if TYPE_CHECKING:
     from rungwise.index import End

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass, replace
 from pathlib import Path
@@ -13,35 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from rungwise.cli.frame import (
-    ADVANCED,
-    HELP,
-    HELP_ALL,
-    Cache,
-    Device,
-    chosen_device,
-    console,
-    options,
-    parse,
-    program,
-    refuse_unknown,
-    say,
-    say_issues,
-)
-from rungwise.cli.train._fit_model import as_typed, fit
+from rungwise.cli.frame import HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.train._kinds import with_kinds
 from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
-from rungwise.cli.train._seeds import check_seeds, train_several
-from rungwise.core import UserError, is_regular
-from rungwise.core.compute import choose_device
-from rungwise.core.disk import usable_cache
-from rungwise.core.disk.folders import WRITTEN_FOLDER
-from rungwise.training.config import is_preset_name, load_config, systems
+from rungwise.core import UserError
+from rungwise.jobs import program, say
+from rungwise.jobs.training import Running, check_seeds, is_data
+from rungwise.training import MODEL
+from rungwise.training.config import load_config, systems
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
+    from rungwise.jobs import Run
     from rungwise.training.config import AnyRunConfig, Choice, TrainConfig
-    from rungwise.training.engine import TrainResult
 
 QUICK = "quick"
 """Preset that is taken by default."""
@@ -64,7 +47,7 @@ _EXAMPLES = (
 
 
 @dataclass
-class Train:
+class Train(Running):
     """Train or fit a model on pictures with captions, or on features.
 
     Every setting of the configuration can be overridden here.
@@ -73,21 +56,10 @@ class Train:
         config: A preset or a YAML file. Left out, it is quick. A system alone takes the preset for the data; rungwise
             presets lists all. Systems are SYSTEMS.
         data: Folder or caption file. Overrides the configuration's data.path.
-        out: Folder of the run: model/, checkpoint, history.
-        resume: Go on with the run that stands in --out. Its --epochs may be longer than before.
-        seeds: Several seeds, such as 0 1 2. A run for each stands in --out, and their mean and deviation are printed.
-        lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost, and the
-            run ends.
     """
 
-    config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[CONFIG]")]
+    config: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[CONFIG]")] = QUICK
     data: Annotated[tyro.conf.Positional[Path | None], tyro.conf.arg(metavar="[DATA]")] = None
-    out: Path = field(default=Path("run"), metadata=WRITTEN_FOLDER)
-    resume: bool = False
-    seeds: tuple[int, ...] = ()
-    device: Device = None
-    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
-    lost_after: float = field(default=120.0, metadata=ADVANCED)
 
 
 assert Train.__doc__ is not None
@@ -120,11 +92,10 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]
 def main(arguments: list[str]) -> int:
     """Train, and print where the model is."""
     begun = time.perf_counter()
-    if unnamed := bool(arguments) and _is_data(arguments):
+    if unnamed := _names_data(arguments):
         arguments = [QUICK, *arguments]
     named, asked, picked = _parsed(arguments)
     config: AnyRunConfig = asked.settings
-    usable_cache(asked.cache)
     check_seeds(asked.seeds, arguments)
     if asked.data is not None:
         place: Any = replace(config.data, path=str(asked.data))
@@ -134,86 +105,48 @@ def main(arguments: list[str]) -> int:
     if named is None:
         raise UserError(f"name a configuration first: one of {', '.join(systems())}, or a YAML file")
     check_choice(named, picked, config.data.path)
-    from rungwise.data import NO_SPLIT, read, why_untrained, with_splits, with_validation
-    from rungwise.training import run
+    from rungwise.jobs.training import as_typed, go
     from rungwise.training.config import FitConfig
     from rungwise.training.distributed import is_first
-    from rungwise.training.fit import check_fits
-    from rungwise.training.tracking import TerminalWatcher
 
     if isinstance(config, FitConfig):
-        config = as_typed(config, arguments, asked)
+        config = as_typed(config, arguments)
     elif is_first():
         _say_unreached(config, arguments)
     if unnamed and is_first():
         say(f"no preset is named, so this is rungwise train {QUICK}; rungwise presets lists the others")
     if picked is not None and is_first():
         say(picked.why)
-    device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
-    if picked is not None and not config.data.join_restval and config.data.key == picked.key:
-        data = picked.data
-    else:
-        data = read(config.data.path, key=config.data.key, join_restval=config.data.join_restval)
-    check_fits(config, data)
-    if why := why_untrained(data, config.data.train, config.data.validation):
-        others = [one for one in data.split_names if one not in (config.data.validation, NO_SPLIT)]
-        remedy = f"; name the splits to train on, such as --data.train {' '.join(others)}" if others else ""
-        raise UserError(f"{data.name}: {why}{remedy}")
-    if data.features is None and is_first():
-        _fetch_weights(config)
-    split = with_validation(with_splits(data), config.data.train, config.data.validation)
-    if is_first():
-        say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions, read in {_since(begun)}")
-        say_issues(data.issues)
-        _say_splits(data, split)
-    if isinstance(config, FitConfig):
-        found = fit(config, split, asked, device)
-        commands = _next(config, split, found.model_folder, asked.out, found.choice)
-        _say_end(f"model: {found.model_folder}", begun, commands)
-        return 0
-    if asked.seeds:
-        return train_several(
-            config,
-            split,
-            asked.out,
-            asked.seeds,
-            cache=asked.cache,
-            resume=asked.resume,
-            device=device,
-            watcher=TerminalWatcher(console),
-            lost_after=asked.lost_after,
-        )
-    result = run(
-        config,
-        split,
-        asked.out,
-        cache=asked.cache,
-        resume=asked.resume,
-        device=device,
-        watcher=TerminalWatcher(console),
-        lost_after=asked.lost_after,
-    )
+    same = picked is not None and not config.data.join_restval and config.data.key == picked.key
+    trained = go(config, asked, picked.data if picked is not None and same else None)
+    run = trained.run
     if not is_first():
-        return 0 if result.finished else 130
-    if not result.finished:
-        say(f"stopped; go on with: {program()} train {asked.out / 'config.yaml'} --out {asked.out} --resume")
+        return 0 if run.finished else 130
+    ours = program()
+    if not run.finished:
+        if asked.seeds:
+            place = shlex.quote(str(asked.out / f"seed-{asked.seeds[0]}" / "config.yaml"))
+            more = f" --seeds {' '.join(map(str, asked.seeds))}"
+        else:
+            place, more = str(asked.out / "config.yaml"), ""
+        say(f"stopped; go on with: {ours} train {place} --out {shlex.quote(str(asked.out))}{more} --resume")
         return 130
-    said = f"best epoch {result.best_epoch}, {_best(result)}; model: {result.model_folder}"
-    _say_end(said, begun, _next(config, split, result.model_folder, asked.out, config.snapshot))
+    if asked.seeds:
+        return 0
+    commands = _next(config, trained.data, run.folder / MODEL, asked.out, trained.choice)
+    said = f"model: {run.folder / MODEL}"
+    _say_end(
+        said if isinstance(config, FitConfig) else f"best epoch {run.best_epoch}, {_best(run)}; {said}", begun, commands
+    )
     return 0
 
 
-def _fetch_weights(config: AnyRunConfig) -> None:
-    """Fetch the weights that a run begins with, so that without a network it ends before a picture is read."""
-    from rungwise.encoders.images import ImageConfig
-    from rungwise.training.config import TrainConfig, WholeModel
-
-    stages = config.stage_configs() if isinstance(config, TrainConfig) else ()
-    begun = stages[0][1] if stages else config
-    image = getattr(begun.model, "image", None)
-    anew = not isinstance(begun, TrainConfig) or (not begun.start and isinstance(begun.tune, WholeModel))
-    if anew and isinstance(image, ImageConfig):
-        image.fetch()
+def _names_data(arguments: list[str]) -> bool:
+    """Whether the first word names data and not a configuration; a file is data where no other word can be."""
+    if not arguments or arguments[0].startswith("-") or not is_data(arguments[0]):
+        return False
+    alone = len(arguments) == 1 or arguments[1].startswith("-")
+    return alone or os.path.isdir(arguments[0])  # noqa: PTH112 - as in is_data
 
 
 def _say_end(said: str, begun: float, commands: Sequence[str]) -> None:
@@ -238,40 +171,12 @@ def _say_unreached(config: TrainConfig, arguments: list[str]) -> None:
                 say(f"{flag} does not reach {', '.join(own)}: {'stages' if own[1:] else 'a stage'} with its own")
 
 
-def _best(result: TrainResult) -> str:
+def _best(result: Run) -> str:
     """Value, for the best snapshot, of the measure that chose it."""
     from rungwise.training.config import shown
 
     value = "none" if result.best_value is None else shown(result.measure, result.best_value)
     return f"val {result.measure} {value}"
-
-
-def _is_data(arguments: list[str]) -> bool:
-    """Whether the first word names data and not a configuration: a folder, or a file that is no YAML."""
-    first = Path(arguments[0])
-    if arguments[0].startswith("-") or is_preset_name(arguments[0]):
-        return False
-    alone = len(arguments) == 1 or arguments[1].startswith("-")
-    # Path.is_dir raises where the folder around may not be read, which is said when the configuration is opened.
-    is_folder = os.path.isdir(first)  # noqa: PTH112
-    return is_folder or (alone and is_regular(first) and first.suffix.lower() not in (".yaml", ".yml"))
-
-
-def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
-    """Print which pictures were held out, where the data have no such split."""
-    from rungwise.data import NO_SPLIT
-
-    if split is data:
-        return
-    count = Counter(split.splits)
-    if any(one != NO_SPLIT for one in data.splits):
-        held = next(one for one in split.splits if one not in data.splits)
-        say(f"{count[held]} of {count[held] + count['train']} training pictures are held out to validate, by their ids")
-    else:
-        say(
-            f"no splits in the data: {count['val']} of {len(split)} pictures are held out to validate and"
-            f" {count['test']} to test, drawn by their ids"
-        )
 
 
 def _next(config: AnyRunConfig, data: ImageCaptions, model: Path, out: Path, choice: Choice) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import tyro
 
-from rungwise.cli.frame import parse, say
+from rungwise.cli.frame import parse
+from rungwise.jobs import say
 from rungwise.training.config import Preset, datasets_of, load_preset, presets, systems
 
 _EXAMPLES = ("rungwise presets", "rungwise presets vsepp", "rungwise presets sam/coco:tau3-softest")

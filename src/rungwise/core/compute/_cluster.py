@@ -13,7 +13,7 @@ from io import StringIO
 from types import ModuleType
 from typing import Any
 
-from rungwise.core._errors import UserError
+from rungwise.core._errors import MissingExtraError, UserError
 from rungwise.core.compute._threads import cores
 
 LOCAL = "local"
@@ -64,7 +64,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
     try:
         import ray
     except ImportError as error:
-        raise UserError(f"Ray is not installed ({error}); install it with `pip install 'rungwise[ray]'`") from error
+        raise MissingExtraError("ray", "to work on several processes or machines") from error
     for module in _whole:
         ray.cloudpickle.register_pickle_by_value(module)
     if ray.is_initialized():

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import warnings
 from functools import cache
 from pathlib import Path
-
-from platformdirs import user_cache_path
 
 from rungwise.core._errors import RungwiseWarning, UserError
 from rungwise.core.disk.folders import require_writable_folder
@@ -19,6 +18,15 @@ _NAMED = "RUNGWISE_CACHE"
 def default_cache() -> Path:
     """The folder of everything that is cached: ``RUNGWISE_CACHE``, or the system's cache folder."""
     return Path(os.environ.get(_NAMED) or user_cache_path("rungwise"))
+
+
+def user_cache_path(name: str) -> Path:
+    """The folder where a program of this name caches, by the customs of the system."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / name / "Cache"
+    if sys.platform == "darwin":
+        return Path("~/Library/Caches").expanduser() / name
+    return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache").expanduser() / name
 
 
 def usable_cache(named: Path | None = None) -> Path:

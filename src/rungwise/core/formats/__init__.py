@@ -1,4 +1,4 @@
-"""Files of arrays of unknown origin: NumPy's, MATLAB's and safetensors."""
+"""Files of values and arrays of unknown origin: JSON, NumPy's, MATLAB's and safetensors."""
 
 from rungwise._exports import exporting
 

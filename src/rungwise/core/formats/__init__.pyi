@@ -1,3 +1,9 @@
+from ._json_values import IN_FILE as IN_FILE
+from ._json_values import AlteredError as AlteredError
+from ._json_values import JsonForm as JsonForm
+from ._json_values import Number as Number
+from ._json_values import as_json as as_json
+from ._json_values import read_as as read_as
 from ._mat import read_arrays as read_arrays
 from ._mat import read_only_array as read_only_array
 from ._mat import variable_names as variable_names

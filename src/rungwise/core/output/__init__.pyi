@@ -12,3 +12,17 @@ from ._progress import Pace as Pace
 from ._progress import Progress as Progress
 from ._progress import format_duration as format_duration
 from ._progress import line as line
+from ._short_repr import MOST_LINES as MOST_LINES
+from ._short_repr import WIDTH as WIDTH
+from ._short_repr import cut as cut
+from ._short_repr import in_few_lines as in_few_lines
+from ._short_repr import one_line as one_line
+from ._short_repr import short as short
+from ._short_repr import short_repr as short_repr
+from ._short_repr import some_of as some_of
+from ._text_tables import InTables as InTables
+from ._text_tables import TextTable as TextTable
+from ._text_tables import frame_of as frame_of
+from ._text_tables import latex_text as latex_text
+from ._text_tables import markdown_text as markdown_text
+from ._text_tables import notebook_html as notebook_html

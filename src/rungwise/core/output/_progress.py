@@ -7,6 +7,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core.output._printable import printable
@@ -75,7 +76,8 @@ def line(title: str, done: int, total: int, left: float | None) -> str:
 class Progress:
     """Shows the progress of a job, in a terminal with a bar that vanishes when it is done.
 
-    Where neither the results nor the messages go to a terminal, the messages get a line every ten seconds.
+    A notebook shows the same bar. Where neither the results nor the messages go to a terminal, the messages get a line
+    every ten seconds. A console that is quiet shows nothing.
 
     Args:
         title: Name of what is counted, such as ``"pictures"``.
@@ -103,7 +105,9 @@ class Progress:
         self._idle = 0.0
         self._pace = Pace(total, lambda: clock() - self._idle, done)
         self._latest = clock()
-        self._bar, self._task = _bar(title, total, console)
+        self._quiet = console is not None and console.quiet
+        nothing: tuple[Any, Any] = (None, None)
+        self._bar, self._task = nothing if self._quiet else _bar(title, total, console)
 
     def advance(self, more: int = 1) -> None:
         """Add ``more`` to the amount done."""
@@ -128,7 +132,7 @@ class Progress:
         if self._bar is not None:
             shown = "" if left is None else f"{format_duration(left)} left"
             self._bar.update(self._task, completed=done, description=self.title, left=shown, detail=detail)
-        elif self._clock() - self._latest >= QUIET_SECONDS and done < self.total:
+        elif not self._quiet and self._clock() - self._latest >= QUIET_SECONDS and done < self.total:
             self._latest = self._clock()
             print(printable(line(self.title, done, self.total, left)), file=sys.stderr, flush=True)
 
@@ -146,13 +150,14 @@ class Progress:
 
 def _bar(title: str, total: int, console: Console | None) -> tuple[Any, Any]:
     """A bar and its task, where it can be seen and there is something to do; else None."""
-    if total <= 0 or ((console is None or not console.is_terminal) and not (sys.stderr and sys.stderr.isatty())):
+    seen = console is not None and (console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None))
+    if total <= 0 or not (seen or (sys.stderr and sys.stderr.isatty())):
         return None, None
     from rich.console import Console as OnTerminal
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
 
-    where = console if console is not None and console.is_terminal else OnTerminal(stderr=True)
+    where = console if seen else OnTerminal(stderr=True)
     bar = Bar(
         TextColumn("{task.description}", markup=False),
         BarColumn(16),

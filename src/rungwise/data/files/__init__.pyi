@@ -1,3 +1,8 @@
+from ._collection_rows import CollectionRow as CollectionRow
+from ._collection_rows import collection_dataset as collection_dataset
+from ._collection_rows import collection_frame as collection_frame
+from ._collection_rows import handed_out as handed_out
+from ._collection_rows import write_collection as write_collection
 from ._exclusions import IGNORE_FILE as IGNORE_FILE
 from ._exclusions import Exclusions as Exclusions
 from ._exclusions import read_exclusions as read_exclusions
@@ -10,6 +15,9 @@ from ._file_kinds import has_known_ending as has_known_ending
 from ._file_kinds import is_of_programs as is_of_programs
 from ._file_kinds import is_other_picture as is_other_picture
 from ._file_kinds import picture_suffix as picture_suffix
+from ._memory_pictures import IN_MEMORY as IN_MEMORY
+from ._memory_pictures import EncodedOnce as EncodedOnce
+from ._memory_pictures import MemoryPicture as MemoryPicture
 from ._number_files import ENDINGS as ENDINGS
 from ._number_files import delimiter_of as delimiter_of
 from ._number_files import is_header as is_header

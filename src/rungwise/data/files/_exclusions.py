@@ -12,8 +12,6 @@ import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
-
 from rungwise.core import UserError, read_text
 from rungwise.core.text import normalised
 
@@ -84,6 +82,8 @@ def read_exclusions(path: Path) -> Exclusions:
 def _compiled(line: str, place: str) -> tuple[re.Pattern[str], bool] | None:
     if len(line) > _LONGEST:
         raise UserError(f"{place}: a pattern of more than {_LONGEST} characters; shorten it")
+    from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern  # of an extra; most folders have no patterns
+
     try:
         said, leaves = GitIgnoreSpecPattern.pattern_to_regex(normalised(line, "NFC"))
         if said is None or leaves is None:

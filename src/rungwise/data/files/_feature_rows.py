@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError, digest_of_parts, opened_file
 from rungwise.core.formats import mapped
+from rungwise.core.output import some_of
 
 _READ_BYTES = 1 << 24
 _MAGIC = np.lib.format.MAGIC_PREFIX
@@ -35,6 +36,8 @@ class FeatureRows:
     >>> chosen = rows.take([3, 1])
     >>> len(chosen), chosen.shape, chosen.dtype
     (2, (2, 2), dtype('float32'))
+    >>> chosen
+    FeatureRows(2 x 2 float32)
     >>> chosen[0], chosen[:].tolist()
     (array([6., 7.], dtype=float32), [[6.0, 7.0], [2.0, 3.0]])
     """
@@ -59,6 +62,11 @@ class FeatureRows:
                 f"{self._places[0]}: positions run {self.positions.min()}..{self.positions.max()} but there are"
                 f" {total} rows, so positions must lie in 0..{total - 1}"
             )
+
+    def __repr__(self) -> str:
+        files = [str(one) for part in self.parts if (one := getattr(part, "filename", None))]
+        where = f", {some_of(files)}" if files else ""
+        return f"FeatureRows({' x '.join(f'{one:,}' for one in self.shape)} {self.dtype}{where})"
 
     def __len__(self) -> int:
         """Number of images."""

@@ -2,6 +2,7 @@ from ._coco import coco_files as coco_files
 from ._coco import folder_of_pictures as folder_of_pictures
 from ._coco import is_coco_file as is_coco_file
 from ._coco import read_coco as read_coco
+from ._datasets import dataset_of as dataset_of
 from ._feature_files import features_file as features_file
 from ._feature_files import read_features as read_features
 from ._feature_files import read_ids as read_ids
@@ -25,6 +26,10 @@ from ._gatherer import split_name as split_name
 from ._json_captions import without_notes as without_notes
 from ._karpathy import karpathy_files as karpathy_files
 from ._karpathy import read_karpathy as read_karpathy
+from ._picture_tables import CAPTION_ID_COLUMNS as CAPTION_ID_COLUMNS
+from ._picture_tables import ID_COLUMNS as ID_COLUMNS
+from ._picture_tables import MORE_CAPTIONS as MORE_CAPTIONS
+from ._picture_tables import MORE_IMAGES as MORE_IMAGES
 from ._picture_tables import SUFFIX as SUFFIX
 from ._picture_tables import holds_pictures as holds_pictures
 from ._picture_tables import picture_tables as picture_tables
@@ -33,6 +38,9 @@ from ._precomputed import folders_of_splits as folders_of_splits
 from ._precomputed import precomputed_splits as precomputed_splits
 from ._precomputed import read_precomputed as read_precomputed
 from ._rivals import first_sound as first_sound
+from ._table_files import CAPTION_COLUMNS as CAPTION_COLUMNS
+from ._table_files import IMAGE_COLUMNS as IMAGE_COLUMNS
+from ._table_files import OPTIONAL_COLUMNS as OPTIONAL_COLUMNS
 from ._table_files import Table as Table
 from ._table_files import read_table as read_table
 from ._tables import TABLE_SUFFIXES as TABLE_SUFFIXES

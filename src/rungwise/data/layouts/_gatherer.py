@@ -12,7 +12,7 @@ from rungwise.core import UserError, limits, variable
 from rungwise.core.output import quoted
 from rungwise.data._collection import NO_SPLIT, ImageCaptions, Issue
 from rungwise.data._columns import Column, leaves, own_name, typed, usable
-from rungwise.data.files import PackedPicture, Picture
+from rungwise.data.files import Picture
 from rungwise.data.layouts._folder import PictureFolder, one_of_copies, picture_id, readable_name
 from rungwise.data.layouts._rivals import is_path_of
 
@@ -247,10 +247,8 @@ class Gatherer:
         assert self._files is not None
         return self._add_file(picture_id(relative), self._files.root / relative, readable_name(relative))
 
-    def packed(
-        self, reference: str, picture: PackedPicture | None, where: str, captions: Sequence[str] = ()
-    ) -> int | None:
-        """Position of the image with this id, whose picture lies in a larger file; a known id keeps its picture.
+    def packed(self, reference: str, picture: Picture | None, where: str, captions: Sequence[str] = ()) -> int | None:
+        """Position of the image with this id, whose picture was found before; a known id keeps its picture.
 
         Args:
             reference: The user's id of the image.

@@ -34,16 +34,16 @@ from rungwise.data.layouts._table_files import CAPTION_COLUMNS, IMAGE_COLUMNS, T
 
 SUFFIX = ".parquet"
 
-_ID_COLUMNS = (
+ID_COLUMNS = (
     "filename", "file_name", "image_file", "image_name", "image_id", "img_id", "imgid", "cocoid", "id", "key",
     "__key__",
 )  # fmt: skip
-_MORE_IMAGES = ("jpg", "jpeg", "png", "webp", "image_bytes", "img_bytes", "pixel_values")
+MORE_IMAGES = ("jpg", "jpeg", "png", "webp", "image_bytes", "img_bytes", "pixel_values")
 _JSON = "json"
 """The column of what a ``.json`` said, in WebDataset shards that were converted to Parquet."""
 _NAMES_SHOWN = 20
-_CAPTION_ID_COLUMNS = ("caption_id", "caption_ids", "captionid", "sentid", "sentids", "sentences_sentid", "sentence_id")
-_MORE_CAPTIONS = ("sentences_raw", "alt_text")
+CAPTION_ID_COLUMNS = ("caption_id", "caption_ids", "captionid", "sentid", "sentids", "sentences_sentid", "sentence_id")
+MORE_CAPTIONS = ("sentences_raw", "alt_text")
 _SPLIT_COLUMNS, _LABEL_COLUMNS = ("split", "subset"), ("label", "labels", "class", "category")
 _NUMBERED = re.compile(rf"({'|'.join(CAPTION_COLUMNS)})[_ -]?(\d+)")
 _SHARD = re.compile(r"(.+)-\d{5}-of-\d{5}.*")
@@ -233,10 +233,10 @@ class _Table:
             self._image = pictures[0]
             fields = file.schema.field(self._image).type
             self._named = any(fields.field(at).name == "path" for at in range(fields.num_fields))
-            self._id = _column(file.schema, _ID_COLUMNS)
+            self._id = _column(file.schema, ID_COLUMNS)
             self._captions = _caption_columns(file.schema)
             texts = [name for name, kind in zip(file.schema.names, file.schema.types, strict=True) if _is_text(kind)]
-            self._caption_id = _column(file.schema, _CAPTION_ID_COLUMNS)
+            self._caption_id = _column(file.schema, CAPTION_ID_COLUMNS)
             self._split_column = _column(file.schema, _SPLIT_COLUMNS)
             self._label = _column(file.schema, _LABEL_COLUMNS)
             self._names_of = {name: _texts(_field(_field(features, name), "names")) for name in file.schema.names}
@@ -428,7 +428,7 @@ def _picture_columns(schema: Any, features: Any) -> list[str]:
     """The columns that hold bytes, those with a usual name of pictures first; plain bytes need such a name."""
     kinds = {name: _field(_field(features, name), "_type") for name in schema.names}
     found = [name for name in schema.names if leaf(schema, name) is not None and kinds[name] not in _NO_PICTURES]
-    called = [name for known in (*IMAGE_COLUMNS, *_MORE_IMAGES) for name in found if name.strip().lower() == known]
+    called = [name for known in (*IMAGE_COLUMNS, *MORE_IMAGES) for name in found if name.strip().lower() == known]
     return [*called, *(name for name in found if leaf(schema, name) != name and name not in called)]
 
 
@@ -486,7 +486,7 @@ def _caption_columns(schema: Any) -> list[str]:
 
 def _named_like_captions(columns: Sequence[tuple[str, Any]]) -> list[str]:
     written = {name.strip().lower(): name for name, kind in reversed(columns) if _is_text(kind)}
-    for known in (*CAPTION_COLUMNS, *_MORE_CAPTIONS):
+    for known in (*CAPTION_COLUMNS, *MORE_CAPTIONS):
         if known in written:
             return [written[known]]
     numbered = [(int(match[2][:9]), name) for low, name in written.items() if (match := _NUMBERED.fullmatch(low))]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.core import UserError, parse_json
+from rungwise.core.output import short_repr
 from rungwise.data.files import QuotationError, opened_parquet, read_lines, read_text, separated_records
 from rungwise.data.layouts._gatherer import left_out
 from rungwise.data.layouts._json_captions import SUFFIX as JSON_SUFFIX
@@ -61,6 +62,8 @@ class Table:
     columns: tuple[str, ...]
     rows: list[tuple[str, Cells | str]]
     typed: bool = True
+
+    __repr__ = short_repr
 
     @property
     def caption_column(self) -> str | None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from xml.parsers import expat
 
+from rungwise.core.output import short_repr
 from rungwise.data._columns import Value
 from rungwise.data.layouts import clean_caption
 
@@ -55,6 +56,8 @@ class Xmp:
     subjects: tuple[str, ...] = ()
     extension: str = ""
     is_whole: bool = True
+
+    __repr__ = short_repr
 
     @property
     def columns(self) -> dict[str, Value]:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from rungwise.core import digest_of_parts
 from rungwise.core.disk import usable_cache
+from rungwise.core.output import short_repr
 from rungwise.data import Issue
 from rungwise.data.files import Picture
 from rungwise.data.pictures import picture_name, read_picture
@@ -60,6 +61,8 @@ class ImageRows:
     seconds: float
     damaged: int = 0
     crops: RandomCrops | None = None
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.positions)

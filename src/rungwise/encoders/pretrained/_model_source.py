@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from rungwise.core import UserError, is_regular, read_json
+from rungwise.core import UserError, is_regular, read_json, require
 from rungwise.core.network import hub_folder
 
 Library = Literal["hf", "open_clip", "st"]
@@ -91,14 +90,9 @@ class ModelSource:
 
     def require_library(self) -> None:
         """Raise UserError, naming what to install, if the library that builds the networks is missing."""
-        require(*_EXTRAS[self.library], f"{self}")
+        library, extra = _EXTRAS[self.library]
+        require(library, f"{self}", extra=extra)
 
     def resolved(self) -> ModelSource:
         """The source for a program that runs in another folder; names are unchanged."""
         return self if self.folder is None else ModelSource(self.library, str(self.folder.resolve()))
-
-
-def require(module: str, extra: str, what: str) -> None:
-    """Raise UserError, naming the extra to install, if a library is missing."""
-    if importlib.util.find_spec(module) is None:
-        raise UserError(f"{what} needs {module}; run: pip install 'rungwise[{extra}]'")

@@ -15,9 +15,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from rungwise.core import UserError, read_json
+from rungwise.core import UserError, read_json, require
 from rungwise.encoders._preprocessing import Preprocessing
-from rungwise.encoders.pretrained._model_source import require
 from rungwise.encoders.pretrained._preprocessing import patches_preprocessing, transformers_preprocessing
 from rungwise.encoders.pretrained._towers import ImageHalf, ImageTower, NetworkDescription, TextHalf, TextTower
 from rungwise.encoders.pretrained._weights import checkpoint_files, load_half
@@ -89,13 +88,13 @@ def open_text(folder: Path, longest: int | None = None) -> TextHalf:
 
 def image_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) -> ImageTower:
     """The image network of a family, without its weights."""
-    require("transformers", "hf", "a model of transformers")
+    require("transformers", "a model of transformers")
     return _VisionTower(_known(family, where), read_settings(TransformerVision, settings, where))
 
 
 def text_tower(family: str, settings: Mapping[str, Any], where: str = CONFIG) -> TextTower:
     """The text network of a family, without its weights."""
-    require("transformers", "hf", "a model of transformers")
+    require("transformers", "a model of transformers")
     read = read_settings(TransformerText, settings, where)
     if family == "clip" and read.eos_token_id is None:
         raise UserError(f"{where}: eos_token_id is missing, whose state is the vector of a text; copy the folder anew")
@@ -161,7 +160,7 @@ def _config(folder: Path) -> tuple[str, dict[str, Any]]:
     file = folder / CONFIG
     if not file.exists():
         raise UserError(f"{folder}: no model of transformers here ({CONFIG} is missing); correct the path")
-    require("transformers", "hf", f"{folder}: a model of transformers")
+    require("transformers", f"{folder}: a model of transformers")
     check_files(folder)
     config = read_json(file)
     if not isinstance(config, dict):

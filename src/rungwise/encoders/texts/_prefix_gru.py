@@ -19,6 +19,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from rungwise.core.output import short_repr
+
 Positions = NDArray[np.int64]
 
 
@@ -46,6 +48,8 @@ class Prefixes:
     elements: Tensor
     element: Tensor
     places: Tensor
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, sequences: Positions, lengths: Positions) -> Prefixes:

@@ -6,14 +6,13 @@ saved with a model.
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
 
-from rungwise.core import STRICT, BelowOne, SomeShare, UserError
+from rungwise.core import STRICT, BelowOne, SomeShare, UserError, require
 from rungwise.encoders.untrusted._network_settings import Activation, Layers, Length, Token, Width, Words
 
 Family = Literal[
@@ -138,10 +137,7 @@ def network_of(settings: EncoderSettings) -> nn.Module:
     Raises:
         UserError: If transformers is not installed, or the settings do not fit each other.
     """
-    if importlib.util.find_spec("transformers") is None:
-        raise UserError(
-            "the text encoder needs transformers, which is not installed; run: pip install 'rungwise[sentences]'"
-        )
+    require("transformers", "the text encoder", extra="sentences")
     import transformers
     from transformers.initialization import no_init_weights
 

@@ -12,6 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rungwise.core.output import short_repr
+
 
 @dataclass(frozen=True)
 class Tokens(Sequence[Sequence[int]]):
@@ -28,6 +30,8 @@ class Tokens(Sequence[Sequence[int]]):
 
     numbers: NDArray[np.int32]
     starts: NDArray[np.int64]
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[int]]) -> Tokens:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.core.text import natural_key
 from rungwise.evaluation.analysis._top_candidates import TopCandidates
 from rungwise.metrics import Direction
@@ -59,6 +60,8 @@ class Confusion:
     shares: NDArray[np.float64]
     wrong: NDArray[np.float64]
     chance: NDArray[np.float64]
+
+    __repr__ = short_repr
 
     def nearest_wrong(self, label: str) -> list[tuple[str, float]]:
         """Up to three classes that take most of the first results wrongly, best first, with their shares in percent."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.core.text import evenly_spread
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import EvaluationSettings
@@ -89,6 +90,8 @@ class Diagnostics:
     coherence: Mapping[Direction, Sequence[tuple[int, float]]] | None = None
     gap: Gap | None = None
     _lists_of_fold: Callable[[Fold], Mapping[Direction, TopCandidates]] | None = field(default=None, repr=False)
+
+    __repr__ = short_repr
 
     def lists_of(self, gallery: int) -> Mapping[Direction, TopCandidates]:
         """First candidates of every query of a gallery, by its number; only those of the first are read beforehand."""

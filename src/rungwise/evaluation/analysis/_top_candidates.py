@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.compute import top_columns
+from rungwise.core.output import short_repr
 from rungwise.evaluation.inputs import RankOnly, checked_degrees
 from rungwise.evaluation.judgements import RightAnswers
 from rungwise.metrics import DIRECTIONS, Direction, MatrixSource, Positives, Rankings, SimilaritySource, positives_of
@@ -45,6 +46,8 @@ class TopCandidates:
     margin: NDArray[np.float64]
     occurrences: NDArray[np.int64]
     lengths: NDArray[np.int64]
+
+    __repr__ = short_repr
 
     @property
     def depth(self) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, parse_json, require_there
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
 from rungwise.data.files import read_lines, read_text
 from rungwise.evaluation.inputs._array_files import read_json_rows, read_numpy, read_parquet, read_safetensors
@@ -44,6 +45,8 @@ class Embeddings:
     ids: tuple[str, ...]
     path: Path
     norms: tuple[float, float]
+
+    __repr__ = short_repr
 
     @property
     def warning(self) -> str | None:

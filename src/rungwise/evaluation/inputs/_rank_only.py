@@ -23,6 +23,10 @@ class RankOnly(ABC):
     shape: tuple[int, int]
     directions: tuple[Direction, ...] = DIRECTIONS
 
+    def __repr__(self) -> str:
+        images, captions = self.shape
+        return f"{type(self).__name__}: {' and '.join(self.directions)}, {images:,} images x {captions:,} captions"
+
     @abstractmethod
     def blocks(self, way: Direction, chunk: int) -> Iterator[tuple[Positions, Scores]]:
         """At most ``chunk`` queries of a direction at a time, with (queries, candidates) values that fall by rank."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, digest_of_parts
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue
 from rungwise.evaluation._protocols import Fold
 from rungwise.evaluation.judgements._positives import RightAnswers
@@ -41,6 +42,8 @@ class HumanPositives:
     right_from: float = 3.0
     hashes: Mapping[str, str] = field(default_factory=dict)
     issues: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         """The line that stands in a result."""

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from rungwise.evaluation.statistics import IN_FILE, Number
+from rungwise.core.formats import IN_FILE, Number
+from rungwise.core.output import short_repr
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,5 @@ class JudgementRecord:
     called_right: Annotated[int, Field(ge=0)]
     added: Mapping[str, int]
     before: Mapping[str, Number] = field(default_factory=dict)
+
+    __repr__ = short_repr

@@ -8,7 +8,7 @@ import numpy as np
 
 from rungwise.evaluation._result import Result
 from rungwise.evaluation.report import _plots as plots
-from rungwise.evaluation.tables import WAYS
+from rungwise.evaluation.statistics import WAYS
 from rungwise.metrics import BINS, ECE, CutF1, parse
 
 _EDGES = (0.0, 1e-9, 20.0, 40.0, 60.0, 80.0, 100.0 - 1e-9, np.inf)

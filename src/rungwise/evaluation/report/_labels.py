@@ -13,8 +13,7 @@ from rungwise.evaluation._result import Result
 from rungwise.evaluation.analysis import MOST_CLASSES, Confusion, Diagnostics, confusion
 from rungwise.evaluation.report import _plots as plots
 from rungwise.evaluation.report._parts import section, table
-from rungwise.evaluation.statistics import ClassNumbers, by_class
-from rungwise.evaluation.tables import WAYS, class_cells
+from rungwise.evaluation.statistics import WAYS, ClassNumbers, by_class, class_tables
 from rungwise.metrics import AP11, P
 
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -121,11 +120,11 @@ def _numbers(result: Result, found: Diagnostics) -> str:
     classes = result.by_class or by_class(result, found.data.labels)
     most = max((len(own) for own in classes.classes.values()), default=0)
     cut = {way: _largest(own) for way, own in classes.classes.items()}
-    cells = class_cells(replace(result, by_class=replace(classes, classes=cut)))
+    cells = class_tables(replace(classes, classes=cut), result.numbers, result.units)
     tables = "".join(
-        f"<div><h3>{escape(title.capitalize())}</h3><div class=tall tabindex=0 role=region"
-        f' aria-label="{escape(title)}">{table(*own)}</div></div>'
-        for title, own in cells.items()
+        f"<div><h3>{escape(one.title.capitalize())}</h3><div class=tall tabindex=0 role=region"
+        f' aria-label="{escape(one.title)}">{table(one.head, one.rows)}</div></div>'
+        for one in cells
     )
     notes = [_many(most), "A query with several labels counts in each of its classes." if _several(found) else ""]
     notes += [f"{note}." for note in classes.notes()]

@@ -24,16 +24,8 @@ from rungwise.evaluation.report._explanations import Explain, section_of_reasons
 from rungwise.evaluation.report._labels import sections_of_labels
 from rungwise.evaluation.report._parts import section, table
 from rungwise.evaluation.report._style import RUNG_COLOURS, STYLE
-from rungwise.evaluation.tables import (
-    WAYS,
-    Intervals,
-    PublishedRow,
-    cells_of,
-    notes_of,
-    published_cells,
-    sources_of,
-    title_of,
-)
+from rungwise.evaluation.statistics import WAYS, Intervals, cells_of
+from rungwise.evaluation.tables import PublishedRow, published_cells, sources_of
 from rungwise.metrics import Direction
 
 _SIDE = 132
@@ -102,7 +94,7 @@ def report_page(
         sections.append(section_of_reasons(found, explain))
     if found.thresholds:
         sections.append(parts.false_negatives(false_negatives))
-    return page(title_of(result), "\n".join(sections), STYLE)
+    return page(result.title(), "\n".join(sections), STYLE)
 
 
 def _scope(found: Diagnostics) -> str:
@@ -114,11 +106,11 @@ def _numbers(result: Result, intervals: Intervals | None) -> str:
     facts += [
         f"{what} {value[:12]}" for what, value in (("data", result.data_hash), ("model", result.model_hash)) if value
     ]
-    lines = [*notes_of(result), *result.warnings, ", ".join(facts)]
+    lines = [*result.notes(), *result.warnings, ", ".join(facts)]
     if intervals:
         lines.append("in brackets: 95 % bootstrap intervals over images")
     note = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return section("Numbers", f"{table(*cells_of(result, intervals))}<ul class=note>{note}</ul>")
+    return section("Numbers", f"{table(*cells_of(result.numbers, result.units, intervals))}<ul class=note>{note}</ul>")
 
 
 def _published(result: Result, rows: Sequence[PublishedRow], ours: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from rungwise.core.output import TextTable
+
 
 def section(title: str, content: str, note: str = "") -> str:
     """HTML section of a page: a heading and a remark in plain text, and the content in HTML.
@@ -16,12 +18,5 @@ def section(title: str, content: str, note: str = "") -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """HTML table of plain cells that scrolls sideways where the page is too narrow.
-
-    >>> table(["measure"], [["R@1 <"]]).partition("<tbody>")[2]
-    '<tr><td>R@1 &lt;</td></tr></tbody></table></div>'
-    """
-    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    whole = [[escape(cell.replace(", ", ",\u00a0") if "[" in cell else cell) for cell in row] for row in rows]
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in whole)
-    return f"<div class=scroll><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+    """HTML table of plain cells, laid out by the style of the report."""
+    return TextTable(head, rows).html()

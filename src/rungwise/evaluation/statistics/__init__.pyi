@@ -8,6 +8,9 @@ from ._intervals import bootstrap as bootstrap
 from ._intervals import interval_of as interval_of
 from ._intervals import median_place as median_place
 from ._intervals import redrawn as redrawn
-from ._json_numbers import IN_FILE as IN_FILE
-from ._json_numbers import Number as Number
-from ._json_numbers import as_json as as_json
+from ._number_cells import WAYS as WAYS
+from ._number_cells import WORDS as WORDS
+from ._number_cells import Intervals as Intervals
+from ._number_cells import cells_of as cells_of
+from ._number_cells import class_tables as class_tables
+from ._number_cells import number_text as number_text

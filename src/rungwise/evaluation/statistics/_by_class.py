@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.formats import IN_FILE, Number
+from rungwise.core.output import short_repr
 from rungwise.core.text import natural_key
 from rungwise.evaluation.statistics._intervals import MeasureTerm, PerQuery
-from rungwise.evaluation.statistics._json_numbers import IN_FILE, Number
 from rungwise.metrics import DIRECTIONS
 from rungwise.relevance.human import labels_of
 
@@ -26,6 +27,8 @@ class ClassNumbers:
     label: str
     queries: int
     numbers: Mapping[str, Number]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class ByClass:
 
     classes: Mapping[str, tuple[ClassNumbers, ...]] = field(default_factory=dict)
     without_label: Mapping[str, int] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     def notes(self) -> list[str]:
         """Remarks on the classes, one line each."""
@@ -87,7 +92,7 @@ def by_class(result: Measured, labels: Sequence[str | int | Sequence[str | int]]
     [('art', 2, 79.2), ('sport', 1, 100.0)]
     """
     if not result.has_queries:
-        raise UserError("by class: the result holds no values per query; write results with to_json(per_query=True)")
+        raise UserError("by class: the result holds no values per query; evaluate again")
     if any(len(sizes) > 1 for sizes in result.gallery.values()):
         raise UserError("by class: the result is of several galleries; evaluate under protocol 'labels'")
     own = [labels_of(one) for one in labels]

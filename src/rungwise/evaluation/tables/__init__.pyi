@@ -12,17 +12,10 @@ from ._published_rows import PublishedRow as PublishedRow
 from ._published_rows import printed as printed
 from ._published_rows import published as published
 from ._published_rows import published_beside as published_beside
-from ._results import WAYS as WAYS
-from ._results import Intervals as Intervals
 from ._results import card_facts as card_facts
-from ._results import cells_of as cells_of
-from ._results import class_cells as class_cells
 from ._results import format_result as format_result
-from ._results import notes_of as notes_of
-from ._results import number_text as number_text
 from ._results import published_cells as published_cells
 from ._results import render_by_class as render_by_class
 from ._results import render_published as render_published
 from ._results import render_table as render_table
 from ._results import sources_of as sources_of
-from ._results import title_of as title_of

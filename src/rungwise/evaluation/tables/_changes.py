@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rungwise.evaluation._result import Result
-from rungwise.evaluation.tables._results import number_text
+from rungwise.evaluation.statistics import number_text
 from rungwise.metrics import DIRECTIONS
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.evaluation._result import Result
 from rungwise.evaluation.statistics import median_place
 from rungwise.evaluation.tables._printed import table_named
 from rungwise.evaluation.tables._published_rows import CORRELATION, PAPERS, PublishedRow, of_same_protocol, printed
-from rungwise.evaluation.tables._results import degrees_text
 from rungwise.metrics import DIRECTIONS, Total, parse
 
 
@@ -36,6 +36,8 @@ class Ours:
     results: tuple[Result, ...]
     stands_for: tuple[PublishedRow, ...]
     notes: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ def _lines_of(
         notes = [*one.notes, *([how] if how else [])]
         graded = [name for name in cells if parse(name.rpartition("/")[2]).graded]
         if graded and result.relevance:
-            notes.append(f"degrees of {', '.join(graded)}: {degrees_text(result)}")
+            notes.append(f"degrees of {', '.join(graded)}: {result.degrees()}")
         found.append((row, TableLine(one.name, cells, ours=True, notes=building.numbered(notes))))
     if not found:
         raise UserError(f"{paper}: protocol {result.protocol}: {'; '.join(dict.fromkeys(reasons))}")

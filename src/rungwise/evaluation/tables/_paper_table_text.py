@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from textwrap import wrap
 
+from rungwise.evaluation.statistics import WAYS
 from rungwise.evaluation.tables._paper_table import Block, Cell, PaperTable, TableLine
-from rungwise.evaluation.tables._results import WAYS
 
 WIDTH = 80
 _LEAST_NAME = 24

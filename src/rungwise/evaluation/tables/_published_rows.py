@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.evaluation._protocols import captions_fit
 from rungwise.evaluation._result import Result
 from rungwise.metrics import DIRECTIONS
@@ -117,6 +118,8 @@ class PublishedRow:
     of_median_run: bool = False
     deviations: Mapping[str, float] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     @property
     def features(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from rungwise.core import UserError
-from rungwise.core.output import quoted
+from rungwise.core.output import quoted, short_repr
 
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "has", "contains"]
 Scalar = str | bool | int | float
@@ -45,6 +45,8 @@ class Condition:
     column: str
     operator: Operator
     value: Scalar | tuple[Scalar, ...]
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         on = f"condition on {_cut(self.column)}"
@@ -98,6 +100,8 @@ class Not:
 
     of: Expression
 
+    __repr__ = short_repr
+
     def holds(self, record: Mapping[str, Any]) -> bool:
         """Whether a row with this record fulfils it."""
         return not self.of.holds(record)
@@ -109,6 +113,8 @@ class Either:
 
     of: tuple[Expression, ...]
 
+    __repr__ = short_repr
+
     def holds(self, record: Mapping[str, Any]) -> bool:
         """Whether a row with this record fulfils it."""
         return any(one.holds(record) for one in self.of)
@@ -119,6 +125,8 @@ class Both:
     """Expressions of which a row must fulfil all."""
 
     of: tuple[Expression, ...]
+
+    __repr__ = short_repr
 
     def holds(self, record: Mapping[str, Any]) -> bool:
         """Whether a row with this record fulfils it."""
@@ -143,6 +151,8 @@ class Where:
 
     conditions: tuple[Expression, ...] = ()
     without: frozenset[str] = frozenset()
+
+    __repr__ = short_repr
 
     def holds(self, row_id: str, record: Mapping[str, Any]) -> bool:
         """Whether the row with this id and record may be found."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from rungwise.core import UserError
-from rungwise.core.output import quoted
+from rungwise.core.output import quoted, short_repr
 from rungwise.core.text import normalised
 from rungwise.data import is_date
 from rungwise.index.filters._conditions import OWN, Both, Condition, Either, Expression, Not, Scalar, Where
@@ -56,6 +56,8 @@ class UnderstoodWhere(Where):
     """
 
     notes: tuple[str, ...] = field(default=(), compare=False)
+
+    __repr__ = short_repr
 
     def and_without(self, ids: frozenset[str]) -> UnderstoodWhere:
         """The same filter with more ids left out."""

@@ -16,6 +16,7 @@ from typing import Any
 from rungwise.core import UserError, check_length
 from rungwise.core.disk import explained, replacing, require_writable_file, sealed_lines, staging
 from rungwise.core.disk.locks import GRADES_LOCK
+from rungwise.core.output import short_repr
 from rungwise.data import Issue
 from rungwise.index.layout import location
 from rungwise.index.layout._favourites import why_not_kept
@@ -75,6 +76,8 @@ class AskedQueries:
 
     kept: tuple[AskedQuery, ...] = ()
     issues: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
 
 def today() -> date:

@@ -18,6 +18,7 @@ from rungwise.core import UserError, check_length, read_bytes
 from rungwise.core.disk import explained, sealed_lines, staging
 from rungwise.core.disk.locks import GRADES_LOCK
 from rungwise.core.network import address_of
+from rungwise.core.output import short_repr
 from rungwise.data import Issue
 from rungwise.index.layout import location
 from rungwise.index.layout._feedback import add_grade, now, read_grades, take_back
@@ -96,6 +97,8 @@ class Favourites:
     pictures: tuple[Favourite, ...] = ()
     searches: tuple[SavedSearch, ...] = ()
     issues: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
 
 def why_not_kept(folder: Path | None) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 from rungwise.core import UserError, check_length
 from rungwise.core.disk import explained, sealed_lines
 from rungwise.core.disk.locks import GRADES_LOCK
+from rungwise.core.output import short_repr
 from rungwise.data import Issue
 from rungwise.index.layout import location
 from rungwise.index.layout.manifest import GRADES
@@ -87,6 +88,8 @@ class Grades:
 
     kept: tuple[Grade, ...]
     issues: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
     def __iter__(self) -> Iterator[Grade]:
         return iter(self.kept)

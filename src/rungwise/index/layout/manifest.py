@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rungwise.core import MissingFileError, UserError, from_plain, is_regular, stamp
 from rungwise.core.disk import digest_of, folders, names_below, replacing, staging
 from rungwise.core.network import address_of
+from rungwise.core.output import short_repr
 from rungwise.data import CollectionSource
 from rungwise.index.layout import location
 from rungwise.index.stores import damaged, is_milvus, read_description, read_lines, write_description, write_lines
@@ -127,6 +128,8 @@ class Manifest:
     listing: str = ""
     format: str = FORMAT
     version: int = VERSION
+
+    __repr__ = short_repr
 
     @property
     def models(self) -> frozenset[str]:

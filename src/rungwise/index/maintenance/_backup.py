@@ -23,6 +23,7 @@ import numpy as np
 from rungwise.core import UserError, from_plain, parse_json, read_bytes, to_plain
 from rungwise.core.disk import check_seal, folders, locks, names_below
 from rungwise.core.network import address_of
+from rungwise.core.output import short_repr
 from rungwise.data.files import opened_parquet
 from rungwise.index._index import Index
 from rungwise.index._items import source_of
@@ -89,6 +90,8 @@ class BackupDescription:
     approximation: Approximation | None = None
     format: str = FORMAT
     version: int = VERSION
+
+    __repr__ = short_repr
 
 
 def backup_index(place: Path, out: Path, *, overwrite: bool = False) -> BackupDescription:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rungwise.core.disk import names_below
 from rungwise.core.network import address_of, bytes_below
+from rungwise.core.output import short_repr
 from rungwise.index._index import Index
 from rungwise.index.stores import StoreSpace, is_milvus
 from rungwise.index.stores.milvus import catalog
@@ -32,6 +33,8 @@ class Compaction:
     spaces: tuple[StoreSpace, ...] = ()
     removed: tuple[str, ...] = ()
     drafts: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def earlier(self) -> int:

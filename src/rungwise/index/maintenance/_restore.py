@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from rungwise.core import Check, UserError, checked, read_bytes
 from rungwise.core.network import address_of
+from rungwise.core.output import short_repr
 from rungwise.index._items import ITEM, from_record, path_of_stored, stored_path
 from rungwise.index.layout import FAVOURITES, QUERIES, location
 from rungwise.index.layout import manifest as storage
@@ -50,6 +51,8 @@ class Restoration:
     store: factory.Kind
     left: tuple[str, ...] = ()
     moved: bool = False
+
+    __repr__ = short_repr
 
 
 def restore_index(backup: Path, out: Path, *, store: factory.Wished = "auto", overwrite: bool = False) -> Restoration:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.data.files import Picture
 
 LESS = 0.5
@@ -48,6 +49,8 @@ class GivenPicture:
     picture: Picture | bytes
     name: str
 
+    __repr__ = short_repr
+
     def __str__(self) -> str:
         return f"the picture {self.name}"
 
@@ -58,6 +61,8 @@ class GivenVector:
 
     vector: ArrayLike
     name: str
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         return f"the picture {self.name}"
@@ -98,6 +103,8 @@ class Query:
 
     terms: tuple[Term, ...]
     notes: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         if not any(term.weight for term in self.terms):

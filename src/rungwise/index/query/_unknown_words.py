@@ -11,6 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.core.formats import IN_FILE
+from rungwise.core.output import short_repr
 from rungwise.core.text import near_names
 from rungwise.index.stores import words_of
 from rungwise.language import WordVectors
@@ -52,10 +54,14 @@ class UnknownWord:
     'giraff' may be misspelt; in the collection there is: giraffe
     """
 
+    __pydantic_config__ = IN_FILE
+
     word: str
     near: tuple[str, ...] = ()
     found: bool = False
     misspelt: bool = False
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         near = ", ".join(self.near)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UncheckedError, UserError
+from rungwise.core.output import short_repr
 from rungwise.index.filters import OWN, Where
 from rungwise.index.stores._approximation import Approximation
 from rungwise.index.stores._bm25 import best_by_words, word_set
@@ -53,6 +54,8 @@ class Row:
     vector: Vectors
     record: Record
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class StoreHits:
@@ -66,6 +69,8 @@ class StoreHits:
     ids: tuple[tuple[str, ...], ...]
     scores: tuple[Vectors, ...]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class WordHits(StoreHits):
@@ -77,6 +82,8 @@ class WordHits(StoreHits):
 
     words: tuple[frozenset[str], ...]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class LabelledVector:
@@ -84,6 +91,8 @@ class LabelledVector:
 
     vector: Vectors
     label: str | None
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,8 @@ class ApproximateIndex:
     alternatives: tuple[Approximation, ...]
     trying: Callable[[Approximation], Store]
     keep: Callable[[Approximation], None]
+
+    __repr__ = short_repr
 
 
 class StoreBatch(NamedTuple):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Literal
 
+from rungwise.core.output import short_repr
 from rungwise.data import is_date
 from rungwise.index.filters import OWN
 
@@ -59,6 +60,8 @@ class ColumnCounts:
     values: Mapping[Value, int]
     complete: bool
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class StoreCounts:
@@ -73,6 +76,8 @@ class StoreCounts:
     columns: tuple[ColumnCounts, ...]
     rows: int
     of: int
+
+    __repr__ = short_repr
 
     @property
     def exact(self) -> bool:

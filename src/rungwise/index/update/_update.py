@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.network import address_of
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue
 from rungwise.data.pictures import MISSING
 from rungwise.index._items import Item, Items, ItemSource, added_folder, from_record, item_digest, source_of, to_record
@@ -66,6 +67,8 @@ class Changes:
     withheld: int = 0
     why: str = ""
     notes: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         return f"{self.added} added, {self.changed} changed, {self.removed} removed, {self.unchanged} unchanged"

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError
 from rungwise.core.compute import thread_pool
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue
 from rungwise.data.files import PackedPicture, Picture, packed_picture
 from rungwise.data.pictures import MISSING, picture_name
@@ -73,6 +74,8 @@ class Workers:
     count: int | None = None
     on_gpus: bool = True
     clock: Callable[[], float] = time.perf_counter
+
+    __repr__ = short_repr
 
     def __call__(self, data: ImageCaptions, thumbnails: Thumbnails | None, known: Collection[str]) -> OpenedBatch:
         """Prepare to open and encode a collection's pictures; refuses rows of features, which nobody needs to open."""

@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from rungwise.core import MissingFileError, UserError, read_text
+from rungwise.core import MissingFileError, read_text, require
 from rungwise.language.scene_graphs import words as known
 from rungwise.language.scene_graphs._families import COLOURS, SIZES, TEXTURES
 
@@ -76,8 +76,7 @@ class _Lists:
 @cache
 def _lists() -> _Lists:
     for module in ("lemminflect", "textblob"):
-        if importlib.util.find_spec(module) is None:
-            raise UserError(f"scene graphs need {module}; run: pip install 'rungwise[scene-graphs]'")
+        require(module, "a scene graph")
     import lemminflect
 
     return _Lists(lemminflect.getAllLemmas, _usual_tags())

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rungwise.core import MissingFileError, UserError, digest_of_parts, read_text
 from rungwise.core.disk import digest_of
+from rungwise.core.output import short_repr
 
 _FILES = ("noun", "verb", "adj", "adv")
 _PLACES = ("/usr/share/wordnet", "/usr/local/share/wordnet", "/usr/local/WordNet-3.0/dict", "/usr/share/wordnet/dict")
@@ -85,6 +86,8 @@ class Synonyms:
 
     sets: Mapping[str, frozenset[str]]
     fingerprint: str
+
+    __repr__ = short_repr
 
     @classmethod
     def own(cls) -> Synonyms:

@@ -14,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from rungwise.core import UserError, read_bytes, readable, to_plain
+from rungwise.core import UserError, read_bytes, readable, require, to_plain
 from rungwise.core.disk.folders import replacing_folder
 from rungwise.core.version import __version__
 from rungwise.encoders import Preprocessing
@@ -32,7 +31,6 @@ from rungwise.encoders.vocabulary import read_vocabulary
 from rungwise.models._contracts import PairScorer
 from rungwise.models._dual_encoder import TwoTower
 from rungwise.models.export._onnx_graphs import (
-    MISSING,
     OUTPUT,
     Graph,
     Input,
@@ -137,8 +135,7 @@ def export_onnx(model: PairScorer, folder: Path | str) -> tuple[ExportAgreement,
     if type(model.backbone.preprocessing) not in (Preprocessing, type(None)):
         raise UserError("the model cuts pictures of any shape into patches: it is not exported; give one of squares")
     for package in ("onnx", "onnxruntime"):
-        if find_spec(package) is None:
-            raise UserError(f"to export a model takes {package}; {MISSING}")
+        require(package, "to export a model")
     folder, exact = Path(folder), _exact(model)
     tokenizer = exact.text_encoder.files()[TOKENIZER]
     config = _config(exact, model.fingerprint)

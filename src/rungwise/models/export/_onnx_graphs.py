@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core import UserError
+from rungwise.core import MissingExtraError, UserError
 from rungwise.core.compute import cores
 
 OUTPUT = "vectors"
 """Name of every graph's output, (n, D) float32."""
-
-MISSING = "run: pip install 'rungwise[onnx]'"
 
 OPERATORS = frozenset(
     {
@@ -81,7 +79,7 @@ def check_graph(data: bytes, where: str, inputs: tuple[Input, ...], dimension: i
         from google.protobuf.message import DecodeError
         from onnx import ModelProto
     except ImportError as error:
-        raise UserError(f"{where}: reading an exported model needs onnx; {MISSING}") from error
+        raise MissingExtraError("onnx", f"{where}: reading an exported model") from error
     if len(data) > _LARGEST:
         raise UserError(f"{where}: larger than 2 GiB, which no ONNX file is; export the model anew")
     try:
@@ -196,7 +194,7 @@ class Graph:
         try:
             import onnxruntime
         except ImportError as error:
-            raise UserError(f"{self.where}: an exported model needs onnxruntime; {MISSING}") from error
+            raise MissingExtraError("onnxruntime", f"{self.where}: an exported model") from error
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self.threads, 1
         options.log_severity_level = 4  # none: what is wrong stands in the exception

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from rungwise.core import STRICT, UserError, from_plain, to_plain
-from rungwise.core.output import printable
+from rungwise.core.output import printable, short_repr
 
 EVALUATIONS = "evaluations"
 """Key of the evaluations' tables in a model's provenance."""
@@ -49,6 +49,8 @@ class EvaluationTable:
     notes: tuple[str, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)
     version: str = ""
+
+    __repr__ = short_repr
 
 
 _INDEXED = """rungwise index PICTURES --model "this folder" --out index

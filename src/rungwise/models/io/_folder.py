@@ -27,6 +27,7 @@ from rungwise.core.disk import SEAL, has_seal, read_seal
 from rungwise.core.disk.staging import sweep
 from rungwise.core.formats import read_tensors
 from rungwise.core.network import hub_folder
+from rungwise.core.output import short_repr
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -83,6 +84,8 @@ class ModelFolder:
     path: Path
     seal: Mapping[str, str] | None = None
     _texts: dict[str, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    __repr__ = short_repr
 
     @classmethod
     def open(cls, source: Path | str, *, altered: bool = False) -> Self:

@@ -68,6 +68,10 @@ class KernelRows(nn.Module):
         distances = (squares - 2 * own @ landmarks.T).clamp(min=0)
         return torch.exp(-distances) @ self.basis
 
+    def extra_repr(self) -> str:
+        """Number of landmarks and width of a row."""
+        return "landmarks={}, width={}".format(*self.landmarks.shape)
+
 
 class Centred(nn.Module):
     """Map of rows x to (x - mean) W, where W is (width, outputs).
@@ -93,6 +97,10 @@ class Centred(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """(n, d) projections of (n, D) rows."""
         return (rows - self.mean) @ self.directions
+
+    def extra_repr(self) -> str:
+        """Widths of a row before and after."""
+        return "width={}, outputs={}".format(*self.directions.shape)
 
 
 class Posteriors(nn.Module):
@@ -120,6 +128,10 @@ class Posteriors(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """(n, classes) centred probabilities of (n, inputs) rows."""
         return self.probabilities(rows) - self.mean
+
+    def extra_repr(self) -> str:
+        """Width of a row, number of classes, and whether an item has one of them."""
+        return "inputs={}, classes={}, exclusive={}".format(*self.weight.shape, self.exclusive)
 
 
 def _fixed(numbers: Tensor) -> nn.Parameter:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.calibration import Calibration, Known
+from rungwise.core.output import short_repr
 from rungwise.metrics import Direction, JudgedQueries, Scores
 from rungwise.quality.typed_queries._evidence import TextEvidence
 from rungwise.quality.typed_queries._texted_pictures import TextedPictures
@@ -33,6 +34,8 @@ class CaptionEnds:
     evidence: TextEvidence
     images: NDArray[np.int64]
     captions: NDArray[np.int64]
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, calibration: Calibration, collection: TextedPictures) -> CaptionEnds:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rungwise.core import UserError, check_length, parse_json
+from rungwise.core.output import short_repr
 from rungwise.data.files import read_lines
 
 _FIELDS = {"query", "relevant"}
@@ -24,6 +25,8 @@ class GivenQuery:
     text: str
     relevant: tuple[str, ...] | None = None
     kind: str = "given"
+
+    __repr__ = short_repr
 
 
 def read_queries(path: Path) -> tuple[GivenQuery, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
 from rungwise.index import FACTS, Index
 from rungwise.metrics import EmbeddingSource, SimilaritySource
@@ -47,6 +48,8 @@ class TextedPictures:
     caption_vectors: NDArray[np.float32]
     columns: Mapping[str, tuple[Values, ...]]
     name: str
+
+    __repr__ = short_repr
 
     @classmethod
     def of_scores(cls, model: object, source: SimilaritySource, data: ImageCaptions) -> TextedPictures | None:

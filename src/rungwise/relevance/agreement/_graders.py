@@ -10,7 +10,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import rankdata
 
 from rungwise.core import UserError
 
@@ -81,6 +80,8 @@ def krippendorff_alpha(ratings: ArrayLike, level: Level = "ordinal") -> float:
     if not len(values):
         return float("nan")
     _, items = np.unique(items, return_inverse=True)
+    from scipy.stats import rankdata
+
     apart = _names_apart if level == "nominal" else _squares_apart
     grades = rankdata(values) if level == "ordinal" else values
     # Both sums run over ordered pairs of grades; an item's pairs weigh as much as it has grades.

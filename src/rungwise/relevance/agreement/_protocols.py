@@ -25,6 +25,7 @@ import numpy as np
 
 from rungwise.core import UserError
 from rungwise.core.disk import replacing
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue
 from rungwise.relevance._base import Positions
 from rungwise.relevance.agreement._degrees import DegreesOfPairs, Source, degrees_of_pairs, degrees_of_texts
@@ -96,6 +97,8 @@ class Agreed:
     published: Mapping[str, Estimate]
     issues: tuple[Issue, ...] = ()
     fitted: bool = False
+
+    __repr__ = short_repr
 
     def as_plain(self) -> dict[str, Any]:
         """All numbers, each with the ends of its interval, as JSON can hold them: None where one is not defined."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import kendalltau
 
 from rungwise.core import UserError, pearson_and_spearman
 from rungwise.relevance._base import Positions
@@ -66,6 +65,8 @@ def correlations(degrees: Numbers, grades: Numbers) -> Numbers:
 
 def _taus(x: Numbers, y: Numbers) -> tuple[float, float]:
     """Tau-b by scipy, and tau-c from the same count of pairs, which is the costly part of both."""
+    from scipy.stats import kendalltau
+
     tau_b = float(kendalltau(x, y, variant="b").statistic)
     n = len(x)
     pairs = n * (n - 1) / 2

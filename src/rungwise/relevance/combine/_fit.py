@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError, digest_of_parts, pearson_and_spearman
+from rungwise.core.output import short_repr
 from rungwise.relevance.combine._curves import Curve, Values, rising_curve
 
 Kind = Literal["isotonic", "monotone"]
@@ -90,6 +91,8 @@ class Fit:
     pearson: float | None = None
     spearman: float | None = None
     folds: int = 0
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         """Refuse numbers that do not fit together."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from rungwise.core import STRICT, UserError
 from rungwise.core.compute import Share, in_turn
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
 from rungwise.relevance._base import Degrees, Positions, Reference
 from rungwise.relevance.config._cache import Recipe, made_once
@@ -51,6 +52,8 @@ class Building:
     frequencies: Literal["collection", "train"] | None = None
     option: Callable[[str], str] = str
     share: Share = in_turn
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.relevance._base import Block, Degrees, Positions
 from rungwise.relevance.precomputed import SavedDegrees
 
@@ -51,6 +52,8 @@ class DegreeSample:
     captions: Positions
     degrees: Block
     own: NDArray[np.bool_]
+
+    __repr__ = short_repr
 
     @property
     def others(self) -> Block:
@@ -219,6 +222,8 @@ class Description:
     counts: NDArray[np.int64]
     shares: dict[float, float]
     of_words: bool = True
+
+    __repr__ = short_repr
 
     def __str__(self) -> str:
         zeros = f", of which {self.zeros:.1%} are 0" if self.of_words else ""

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from rungwise.core import UserError, digest_of_parts, user_path
 from rungwise.core.disk import digest_of
@@ -159,6 +158,8 @@ def _among(words: frozenset[str]) -> Callable[[Sequence[str]], list[bool]]:
 
 def _embedded(tokens: list[list[str]], weights: list[list[float]], words: WordVectors) -> NDArray[np.float32]:
     """(captions, dimension) normalised sums of weighted vectors."""
+    from scipy import sparse
+
     places = [
         (caption, words.row[token], weight)
         for caption, (some, heavy) in enumerate(zip(tokens, weights, strict=True))

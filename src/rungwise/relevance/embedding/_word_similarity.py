@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError, user_path
 from rungwise.core.disk import digest_of
+from rungwise.core.output import short_repr
 from rungwise.language import WordVectors, load_word_vectors
 from rungwise.language.sentence_models import PACKAGED_MODEL, load_sentence_model
 from rungwise.similarity import unit_rows
@@ -36,6 +37,8 @@ class WordSimilarity:
     vectors: Callable[[Sequence[str]], NDArray[np.float32]]
     least: float
     fingerprint: str
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         _check_least(self.least)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from rungwise.core import UserError, is_regular
 from rungwise.core.disk import appending, explained, make_folder, sealed_lines
 from rungwise.core.disk.locks import writing_alone
+from rungwise.core.output import short_repr
 from rungwise.data import Issue
 
 GRADES: dict[int, str] = {
@@ -119,6 +120,8 @@ class Judgements:
     kept: tuple[Judgement, ...]
     lines: tuple[int, ...] = ()
     issues: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
     def __iter__(self) -> Iterator[Judgement]:
         """Iterate over the judgements that count."""

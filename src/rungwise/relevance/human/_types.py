@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.data import Issue
 
 Between = Literal["image-caption", "caption-caption", "image-image"]
@@ -71,6 +72,8 @@ class RatedPairs(_Rated):
     text_hashes: tuple[str, ...] = ()
     issues: tuple[Issue, ...] = ()
 
+    __repr__ = short_repr
+
     def __len__(self) -> int:
         """Number of pairs."""
         return len(self.first)
@@ -105,6 +108,8 @@ class Preferences:
     places: tuple[str, ...]
     name: str = "judgements"
 
+    __repr__ = short_repr
+
     def __len__(self) -> int:
         """Number of pairs of candidates."""
         return len(self.items)
@@ -134,6 +139,8 @@ class RatedTexts(_Rated):
     ratings: Ratings
     places: tuple[str, ...]
     name: str = "judgements"
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         """Number of candidates."""

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.compute import SORTING, Best, cores, in_threads, kernel
+from rungwise.core.output import short_repr
 from rungwise.relevance._base import Block, Positions
 
 _FULL_SHARE = 8
@@ -88,6 +89,8 @@ class SparseCaptions:
     lengths: NDArray[np.int32]
     penalty: Block
     width: int
+
+    __repr__ = short_repr
 
 
 class InvertedIndex:

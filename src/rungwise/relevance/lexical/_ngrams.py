@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core import MissingFileError, UserError, digest_of_parts
 from rungwise.core.disk import replacing
 from rungwise.core.formats import opened_npz
+from rungwise.core.output import short_repr
 from rungwise.language.tokenisers import Tokeniser, ptb
 
 Integers = NDArray[np.int64]
@@ -140,6 +141,8 @@ class DocumentFrequencies:
     keys: tuple[Integers, ...]
     counts: tuple[Integers, ...]
     origin: str = ""
+
+    __repr__ = short_repr
 
     @classmethod
     def of(

@@ -25,6 +25,7 @@ from rungwise.core.disk import check_seal
 from rungwise.core.disk.folders import refuse_strangers, replacing_folder
 from rungwise.core.disk.locks import writing_alone
 from rungwise.core.formats import NpyWriter, mapped
+from rungwise.core.output import short_repr
 
 MOST_BYTES = 8 << 30
 """Largest size of the folder: beyond it, entries that were not used for the longest time are removed."""
@@ -50,6 +51,8 @@ class CachedSource:
 
     facts: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]]
+
+    __repr__ = short_repr
 
 
 class KeptFolder:

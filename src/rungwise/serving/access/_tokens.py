@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import urlencode
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.serving.access._hosts import is_loopback
 from rungwise.serving.access._rights import Visitor
 
@@ -103,6 +104,8 @@ class NamedToken:
 
     visitor: Visitor
     seals: tuple[str, ...]
+
+    __repr__ = short_repr
 
 
 class AccessTokens:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rungwise.core.output import short_repr
+
 
 @dataclass(frozen=True)
 class WhyWord:
@@ -23,6 +25,8 @@ class WhyWord:
     where: str
     regions: tuple[float, ...]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class WhyText:
@@ -37,6 +41,8 @@ class WhyText:
     text: str
     weight: float
     words: tuple[WhyWord, ...]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -57,3 +63,5 @@ class Why:
     model: str
     boxes: tuple[tuple[float, ...], ...]
     texts: tuple[WhyText, ...]
+
+    __repr__ = short_repr

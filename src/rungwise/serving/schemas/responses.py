@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from rungwise.core.output import short_repr
+
 __all__ = [
     "About",
     "Band",
@@ -111,6 +113,8 @@ class IndexColumn:
     values: tuple[ColumnValue, ...]
     more: bool
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class ColumnValues:
@@ -132,6 +136,8 @@ class ColumnValues:
     about: bool
     values: tuple[ColumnValue, ...]
     more: bool
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -197,6 +203,8 @@ class About:
     examples: tuple[str, ...]
     newest: tuple[str, ...]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -214,6 +222,8 @@ class Picture:
     columns: Mapping[str, Value]
     has_file: bool
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class SinglePicture(Picture):
@@ -229,6 +239,8 @@ class SinglePicture(Picture):
     index_version: str
     file_name: str
     path: str
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -248,6 +260,8 @@ class FoundPicture(Picture):
     degree: float | None
     rung: int | None
     band: Band
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -272,6 +286,8 @@ class ShownEnd:
     names: tuple[str, str, str]
     remark: str
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Unknown:
@@ -286,6 +302,8 @@ class Unknown:
     word: str
     near: tuple[str, ...]
     line: str
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -335,6 +353,8 @@ class FoundPictures:
     hits: tuple[FoundPicture, ...]
     end: ShownEnd | None
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class FoundSimilar(FoundPictures):
@@ -345,6 +365,8 @@ class FoundSimilar(FoundPictures):
     """
 
     of: Picture
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -360,6 +382,8 @@ class Caption:
     text: str
     score: float
     ids: tuple[str, ...]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -377,6 +401,8 @@ class Captions:
     scale: tuple[float, float]
     has_captions: bool
     captions: tuple[Caption, ...]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -397,6 +423,8 @@ class PictureGroup:
     about: bool
     items: tuple[Picture, ...]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class PictureSample:
@@ -414,6 +442,8 @@ class PictureSample:
     by: By
     ready: bool
     groups: tuple[PictureGroup, ...]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -483,6 +513,8 @@ class GivenGrades:
     queries: int
     needed: int
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class CalibrationOutcome:
@@ -501,6 +533,8 @@ class CalibrationOutcome:
     source: str
     changes: tuple[str, ...]
     kept: bool
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -525,6 +559,8 @@ class MarkedPictures:
     """
 
     favourites: tuple[MarkedPicture, ...]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -553,6 +589,8 @@ class SavedSearches:
     """
 
     searches: tuple[ListedSearch, ...]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TypeVar
 
 from rungwise.core import UnavailableError, digest_of_parts
-from rungwise.core.output import line_of
+from rungwise.core.output import line_of, short_repr
 from rungwise.index import Index, Item, Searcher
 from rungwise.index.layout.manifest import Stamps, stamps
 from rungwise.index.stores import StoreCounts, count_records
@@ -71,6 +71,8 @@ class ServedIndex:
     examples: tuple[str, ...]
     columns: tuple[IndexColumn, ...]
     found: PictureCache
+
+    __repr__ = short_repr
 
     @property
     def index(self) -> Index:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.relevance import Relevance
 
 Positions = NDArray[np.int64]
@@ -71,6 +72,8 @@ class ListBatch:
     captions_of_images: Positions
     captions: Positions
     images_of_captions: Positions
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         """Number T of queries in each direction."""

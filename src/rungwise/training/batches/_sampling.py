@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from rungwise.core import STRICT, AtLeastOne, Bounded, UserError, by_name, on_command_line
+from rungwise.core.output import short_repr
 from rungwise.relevance import Relevance
 from rungwise.training.batches._epochs import epoch_batches
 from rungwise.training.batches._samplers import (
@@ -45,6 +46,8 @@ class Drawn:
     relevance: Relevance | None
     batch_size: int
     seed: int
+
+    __repr__ = short_repr
 
 
 class Sampler(Bounded, ABC):

@@ -158,7 +158,7 @@ def config_of(loss: type[Loss]) -> type[LossConfig]:
 
     >>> from rungwise.losses import MaxOfHinges
     >>> config_of(MaxOfHinges)(margin=0.3, reduction="mean").build()
-    MaxOfHinges(reduction='mean', extra_positives='mask')
+    MaxOfHinges(margin=0.3, negative_set=None, generator=None, reduction='mean', ...)
     """
     hints, described = get_type_hints(loss.__init__), _descriptions(loss)
     options: list[tuple[str, Any, Any]] = [("kind", Literal[kind_of(loss)], field(default=kind_of(loss)))]

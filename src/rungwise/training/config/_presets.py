@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core import MissingFileError, UserError, is_regular, read_text
+from rungwise.core.output import short_repr
 from rungwise.core.text import near_names
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Preset:
     reproduces: tuple[Mapping[str, str], ...]
     assumes: tuple[str, ...]
     settings: Mapping[str, Any]
+
+    __repr__ = short_repr
 
     @cached_property
     def config(self) -> AnyRunConfig:

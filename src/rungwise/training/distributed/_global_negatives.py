@@ -277,6 +277,12 @@ class GlobalNegatives(nn.Module):
         self.relevance = relevance
         self.positives = positives
 
+    def extra_repr(self) -> str:
+        """What it compares with, and where degrees and positives come from; the loss stands below."""
+        names = "similarity", "within", "relevance", "positives"
+        said = ((name, getattr(self, name)) for name in names)
+        return ", ".join(f"{name}={getattr(one, '__name__', repr(one))}" for name, one in said)
+
     def forward(
         self,
         image_vectors: Tensor,

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from rungwise.core import STRICT, Count, MissingFileError, UserError, require_regular
 from rungwise.core.disk import replacing
 from rungwise.core.formats import write_tensors
+from rungwise.core.output import short_repr
 from rungwise.training.engine._collapse import CollapseMemory
 from rungwise.training.steps import OptimizerConfig, Scaling, WeightAverage
 
@@ -65,6 +66,8 @@ class RunState:
     files: dict[str, str] = field(default_factory=dict)
     collapse: CollapseMemory = field(default_factory=CollapseMemory)
     scaling: Scaling = field(default_factory=Scaling)
+
+    __repr__ = short_repr
 
 
 class Trained:

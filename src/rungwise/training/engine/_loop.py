@@ -21,6 +21,7 @@ from torch import Tensor
 
 from rungwise.core import UserError, digest_of_parts, to_plain
 from rungwise.core.disk.locks import alone
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
 from rungwise.losses import Loss
 from rungwise.relevance import Relevance
@@ -80,6 +81,8 @@ class TrainResult:
     best_rsum: float
     history: list[dict[str, Any]]
     finished: bool
+
+    __repr__ = short_repr
 
 
 def train(

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue, with_share
 from rungwise.encoders import computed_in, native_bfloat16
 from rungwise.losses import Loss, warm_up
@@ -69,6 +70,8 @@ class Prepared:
     batches_of: Epoch
     issues: tuple[Issue, ...]
     start_hash: str
+
+    __repr__ = short_repr
 
     @property
     def trained(self) -> Trained:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError
 from rungwise.core.disk.locks import alone
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue
 from rungwise.models import Pairs, captions_of, texts_at
 from rungwise.models.io import family
@@ -52,6 +53,8 @@ class FitResult:
     value: float
     history: list[dict[str, Any]]
     issues: tuple[Issue, ...] = ()
+
+    __repr__ = short_repr
 
     @property
     def measure(self) -> str:

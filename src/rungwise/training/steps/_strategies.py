@@ -17,6 +17,7 @@ from pydantic import Field
 from torch import Tensor
 
 from rungwise.core import STRICT, AtLeastOne, Bounded, UserError, by_name, on_command_line
+from rungwise.core.output import short_repr
 from rungwise.losses import Loss
 from rungwise.models import Autocast, Pairs, TrainableEncoder, TrainableScorer
 from rungwise.training.batches import BatchDegrees, ListBatch, TrainingPositives, further_pairs
@@ -56,6 +57,8 @@ class StepContext:
     scaled: Callable[[Tensor], Tensor] = _as_it_is
     called_right: TrainingPositives | None = None
     data_time: Stopwatch = field(default_factory=Stopwatch)
+
+    __repr__ = short_repr
 
     def batch(self, chosen: Positions) -> Any:
         """The model's batch of the chosen pairs, on its device."""

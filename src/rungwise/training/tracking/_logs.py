@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rungwise.core import UserError, read_text
+from rungwise.core import UserError, read_text, require
 from rungwise.core.disk import appending, replacing
 from rungwise.core.disk.sealed_lines import sealed
 from rungwise.data import Issue
@@ -35,11 +35,8 @@ _LIVE_SECONDS = 1.0
 def check_logs(config: TrainConfig) -> None:
     """Refuse logs that cannot be written, before anything is computed."""
     for name in config.logs:
-        if name in SERVICES and importlib.util.find_spec(name) is None:
-            raise UserError(
-                f"logs: {name} needs a package that is not installed; run: pip install 'rungwise[{name}]', or leave"
-                f" {name} out of logs"
-            )
+        if name in SERVICES:
+            require(name, f"logs: {name}", otherwise=f", or leave {name} out of logs")
 
 
 def open_watchers(config: TrainConfig, out: Path, first_step: int, say: Callable[[str], None]) -> list[Watcher]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from rungwise.core.output import Progress, printable
+from rungwise.core.output import Progress, printable, short_repr
 from rungwise.data import Issue
 from rungwise.training.config import shown
 
@@ -86,6 +86,8 @@ class EpochReport:
     numbers: dict[str, float]
     best: bool
     measure: str = "rsum"
+
+    __repr__ = short_repr
 
 
 def of_step(report: StepReport) -> dict[str, float]:

@@ -34,6 +34,6 @@ def test_nothing_is_nothing() -> None:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     text_cleaning._ftfy.cache_clear()
     monkeypatch.setitem(sys.modules, "ftfy", None)
-    with pytest.raises(UserError, match="takes ftfy; run: pip install ftfy"):
+    with pytest.raises(UserError, match=r"needs ftfy; run: pip install 'rungwise\[onnx\]'"):
         cleaner("lower")
     text_cleaning._ftfy.cache_clear()

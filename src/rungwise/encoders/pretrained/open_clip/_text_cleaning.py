@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
-from rungwise.core import UserError
+from rungwise.core import MissingExtraError
 from rungwise.core.text import unescaped, with_few_marks
 
 Cleaning = Literal["none", "lower", "whitespace", "canonicalize"]
@@ -59,4 +59,4 @@ def _ftfy() -> Any:
     try:
         return import_module("ftfy")
     except ImportError as error:
-        raise UserError("to clean texts as open_clip does takes ftfy; run: pip install ftfy") from error
+        raise MissingExtraError("ftfy", "to clean texts as open_clip does") from error

@@ -10,8 +10,7 @@ from typing import Any
 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
-from rungwise.core import UserError
-from rungwise.encoders.pretrained._model_source import require
+from rungwise.core import UserError, require
 from rungwise.encoders.pretrained.open_clip._tower_settings import OpenClipText
 from rungwise.encoders.untrusted import TokenRules, check_special, check_vocabulary, plain_rules
 
@@ -46,7 +45,7 @@ def tokenizer_of(
         return own_rules(), TokenRules(longest=longest, pad=0, padded=padded, clean=clean)
     from rungwise.encoders.pretrained._transformers import load_tokenizer, rules_of
 
-    require("transformers", "hf", f"{where}: its tokenizer")
+    require("transformers", f"{where}: its tokenizer")
     loaded = load_tokenizer(folder)
     check_vocabulary(len(loaded), rows, folder / "tokenizer.json")
     if text is not None and text.pool_type == "eos":

@@ -15,10 +15,10 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from rungwise.core import UserError, read_json
+from rungwise.core import UserError, read_json, require
 from rungwise.core.network import hub_folder
+from rungwise.core.output import short_repr
 from rungwise.encoders._preprocessing import Preprocessing
-from rungwise.encoders.pretrained._model_source import require
 from rungwise.encoders.pretrained._preprocessing import open_clip_preprocessing
 from rungwise.encoders.pretrained._towers import ImageHalf, ImageTower, NetworkDescription, TextHalf, TextTower
 from rungwise.encoders.pretrained._weights import checkpoint_files, load_half
@@ -78,6 +78,8 @@ class OpenClipCheckpoint:
     files: list[Path]
     tokenizer: Path
 
+    __repr__ = short_repr
+
 
 def open_image(place: str) -> ImageHalf:
     """Open the image side of a folder, of a name with a tag, or of a repository.
@@ -131,14 +133,14 @@ def _open_foreign_text(checkpoint: OpenClipCheckpoint, said: Mapping[str, Any]) 
 
 def image_tower(architecture: str, settings: Mapping[str, Any], where: str = CONFIG) -> ImageTower:
     """The image network, without its weights."""
-    require("open_clip", "open-clip", "a model of open_clip")
+    require("open_clip", "a model of open_clip")
     said = read_settings(Tower, settings, where)
     return _VisionTower(said, read_settings(OpenClipVision, said.tower, f"{where}: vision_cfg"))
 
 
 def text_tower(architecture: str, settings: Mapping[str, Any], where: str = CONFIG) -> TextTower:
     """The text network, without its weights."""
-    require("open_clip", "open-clip", "a model of open_clip")
+    require("open_clip", "a model of open_clip")
     if architecture == ARCHITECTURE:
         return ForeignTower(LIBRARY, read_settings(ForeignText, settings, where))
     said = read_settings(Tower, settings, where)
@@ -207,7 +209,7 @@ def _given(settings: OpenClipVision | OpenClipText) -> dict[str, Any]:
 
 
 def _checkpoint(place: str) -> OpenClipCheckpoint:
-    require("open_clip", "open-clip", f"open_clip:{place}")
+    require("open_clip", f"open_clip:{place}")
     folder = Path(place).expanduser()
     name, _, tag = place.partition("/")
     if not folder.is_dir() and name in _library().list_models():

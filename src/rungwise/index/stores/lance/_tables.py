@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rungwise.core import UserError
+from rungwise.core import MissingExtraError, UserError
 from rungwise.core.compute import ran_out, remedy, startable
 from rungwise.core.disk import explained, make_folder
 from rungwise.core.disk.locks import writing_alone
@@ -258,9 +258,7 @@ def connected(place: Path | str) -> DBConnection:
     try:
         import lancedb
     except ImportError as error:
-        raise UserError(
-            f"{place}: kept by LanceDB, which is not installed ({error}); install it with `pip install lancedb`"
-        ) from error
+        raise MissingExtraError("lancedb", f"{place}: an index") from error
     return lancedb.connect(str(place))
 
 

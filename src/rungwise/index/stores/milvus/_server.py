@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
-from rungwise.core import UnavailableError, UserError
+from rungwise.core import MissingExtraError, UnavailableError, UserError
 from rungwise.core.network import address_of, seconds_left
 from rungwise.index.stores._addresses import MILVUS
 
@@ -170,10 +170,7 @@ class Server:
         try:
             from pymilvus import MilvusClient
         except ImportError as error:
-            raise UserError(
-                f"{self.address}: Milvus is spoken to by pymilvus, which is not installed ({error}); install it with"
-                " `pip install 'rungwise[milvus]'`"
-            ) from error
+            raise MissingExtraError("pymilvus", f"{self.address}: Milvus") from error
         # It would print whole tracebacks of what is said here in a line.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
         secure = os.environ.get("MILVUS_TLS", "").lower() in ("1", "true", "yes", "on")

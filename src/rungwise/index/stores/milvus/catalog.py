@@ -33,6 +33,7 @@ from typing import Any
 from uuid import uuid4
 
 from rungwise.core import UserError, digest_of_parts
+from rungwise.core.output import short_repr
 from rungwise.index.stores._vector_files import damaged
 from rungwise.index.stores.milvus._filters import one_of
 from rungwise.index.stores.milvus._server import Address, MissingError, Server
@@ -73,6 +74,8 @@ class Swept:
 
     removed: tuple[str, ...] = ()
     drafts: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
 
 def address_in(place: Path | str) -> Address:

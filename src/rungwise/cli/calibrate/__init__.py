@@ -1,1 +1,0 @@
-"""``rungwise calibrate``."""

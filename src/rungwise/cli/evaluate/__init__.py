@@ -1,5 +1,0 @@
-"""``rungwise evaluate``."""
-
-from rungwise._exports import exporting
-
-__all__, __getattr__, __dir__ = exporting(__name__, __file__)

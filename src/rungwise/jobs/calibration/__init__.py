@@ -1,0 +1,5 @@
+"""Learning where relevance ends."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__, __dir__ = exporting(__name__, __file__)

@@ -1,0 +1,67 @@
+"""Options of a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field
+from typing import Annotated
+
+import tyro
+
+from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.jobs._job import JobOptions
+from rungwise.jobs._options import (
+    ADVANCED,
+    AlteredModel,
+    Cache,
+    DataOrNone,
+    Device,
+    JoinRestval,
+    LeastCosine,
+    MemberKey,
+    OneModel,
+    PathOrNone,
+    Precision,
+    given,
+)
+
+
+@dataclass
+class Calibrate(JobOptions):
+    """Learn where relevance ends, so that a search shows what fits and says where noise begins.
+
+    Queries as people type them are made of captions and columns: of DATA, or of the INDEX itself. Where people graded
+    hits on the page of the INDEX, their grades teach. What is learnt is compared with what judges now, on queries that
+    it did not see, and takes its place only where no kind of query loses. It is kept with the model, or in the index,
+    which a search prefers.
+
+    Attributes:
+        model: Folder or name of a model, or the folder of an index.
+        data: Folder or caption file, with pictures. Best one that the model was not trained on.
+        query_file: Queries of your own besides, one a line. Or JSON lines: {"query": "...", "relevant": ["id", ...]}.
+        show: Print how the kept calibration did. Its numbers for each kind of query; nothing is learnt.
+        relevance: Captions as queries, with these degrees. What "rungwise relevance" wrote, or the name of a source,
+            such as bi-encoder.
+        relevant_from: Least degree of --relevance that counts. Default by the source, which is said.
+        split: The pictures and captions to learn from; "all" takes every one.
+        index: Keep it in this index.
+        out: Keep it in this JSON file, whatever the comparison says.
+        queries: Queries to learn from, about.
+    """
+
+    model: Annotated[tyro.conf.Positional[OneModel], tyro.conf.arg(metavar="MODEL|INDEX")] = given(MISSING)
+    data: Annotated[tyro.conf.Positional[DataOrNone], tyro.conf.arg(metavar="[DATA]")] = given(None)
+    query_file: PathOrNone = given(None)
+    show: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    relevance: str | None = None
+    relevant_from: float | None = None
+    split: str = "val"
+    index: PathOrNone = given(None)
+    out: PathOrNone = given(None, WRITTEN_FILE)
+    queries: int = field(default=1800, metadata=ADVANCED)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
+    join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    precision: Precision = field(default="float32", metadata=ADVANCED)
+    least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)

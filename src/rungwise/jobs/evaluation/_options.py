@@ -1,0 +1,174 @@
+"""Options of evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.jobs._job import PYTHON, JobOptions, OnlyPython
+from rungwise.jobs._options import (
+    ADVANCED,
+    AlteredModel,
+    AnyPath,
+    Cache,
+    DataOrNone,
+    Device,
+    Given,
+    JoinRestval,
+    LeastCosine,
+    MemberKey,
+    ModelOrNone,
+    PathOrNone,
+    Paths,
+    PrecisionName,
+    Reals,
+    Several,
+    Texts,
+    given,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from numpy.typing import ArrayLike
+
+    from rungwise.evaluation import EvaluationSettings, HumanPositives, Protocol, Provenance, RankedLists, Result
+    from rungwise.evaluation.judgements import RightAnswers
+    from rungwise.metrics import Ends, Measure, SimilaritySource, Total
+    from rungwise.models import PairScorer
+    from rungwise.relevance import Degrees
+    from rungwise.similarity import Similarity
+
+    JudgedOrNone = Given[PairScorer | Result | AnyPath | None, PairScorer | Result | str | None]
+    VectorsOrNone = Given[ArrayLike | AnyPath | None, Any]
+    ScoresOrNone = Given[ArrayLike | SimilaritySource | RankedLists | Callable[[Any, Any], Any] | AnyPath | None, Any]
+    OwnersOrNone = Given[ArrayLike | AnyPath | None, Any]
+    RelevanceOrNone = Given[ArrayLike | Degrees | AnyPath | None, Any]
+    Positives = Given[
+        Several[AnyPath] | HumanPositives | RightAnswers, tuple[Path, ...] | HumanPositives | RightAnswers
+    ]
+    Measures = Given[Several[str | Measure | Total], tuple[str | Measure | Total, ...]]
+    Gallery = str | Protocol
+    EndsOrNone = Given[Ends | AnyPath | None, Ends | Path | None]
+    Settings = OnlyPython[EvaluationSettings | None]
+    Named = OnlyPython[Provenance | None]
+    Function = OnlyPython[Similarity | Callable[[Any, Any], Any] | None]
+else:  # what a command line can give
+    JudgedOrNone = VectorsOrNone = ScoresOrNone = RelevanceOrNone = str | None
+    OwnersOrNone = EndsOrNone = Path | None
+    Gallery = str
+    Positives, Measures = tuple[Path, ...], tuple[str, ...]
+    Settings = Named = Function = OnlyPython[object]
+
+
+@dataclass
+class Evaluate(JobOptions):
+    """How well a model ranks the captions of pictures and the pictures of captions.
+
+    Give MODEL DATA, or DATA and files of scores, or files of scores alone.
+
+    FILE:KEY names one array of several.
+
+    Attributes:
+        model: Folder or name of a model. It may be a run, which keeps the result, a hub repository, or a published
+            model (hf:, open_clip: or st:, and a folder or a name), or the mean of several (average: and their folders,
+            with commas between them); left out where scores come as files.
+        data: Folder or caption file. It gives ids, captions, and which caption belongs to which picture.
+        old_data: The old spelling of DATA.
+        image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").
+        text_embeddings: One vector a caption.
+        similarity: Scores of every picture (rows) with every caption (columns): npy, npz, or JSON rows.
+        ranked_lists: A TREC run, or JSON {query: [candidates]}; one file, or one for each direction.
+        captions_per_image: Without data: every picture has so many captions, one picture's after another's.
+        image_of_caption: Without data: file with the picture's position of every caption.
+        split: The pictures to rank; "all" takes every one.
+        captions_only: Do not look for picture files in the data.
+        protocol: Gallery and right answers. One of full, coco-5k, coco-1k-5fold, coco-1k, coco-1k-one-caption,
+            flickr30k-1k, flickr8k-1k, one-caption-per-image, cxc, eccv, labels.
+        positives: What people judged: files that "rungwise grade" wrote, or the grades of an index. What they called
+            right counts as right beside the annotation, and the numbers without it are printed beside. For cxc and
+            eccv: the two JSON files, image-to-caption first.
+        measures: Such as R@1, rsum, Recall@5, MedR, MAP, MAP@50, P@10, AP11. Graded ones (CS@100, nDCG@10,
+            NCS@10) need degrees, and so do those of where relevance ends: "CutF1(0.5)", "NoneAUROC(0.5)", ECE. Default:
+            the protocol's.
+        calibration: What says where relevance ends, a file that "rungwise calibrate" wrote, or the folder that holds
+            it. Default: the model's own, else one that learnt nothing.
+        relevance: Degrees that "rungwise relevance" wrote. Its folder, or npy or npz; scenes have theirs.
+        out: Write the result as JSON here, with one value a query.
+        rerank: Order the best candidates anew with this model, a saved one or a run.
+        top: How many of them; default 50.
+        by_class: Under the protocol labels, print every number class by class, too. The report has it in any case.
+        report: Write an HTML page with tables, plots and queries here.
+        thresholds: Falling degrees that cut the report's rungs.
+        beside: Another model of the same data for the report: a model, a similarity file, or two files of embeddings.
+        names: Of this model and the other in the report.
+        card: Write the numbers with their intervals into the card of the model, a folder of this machine.
+        false_negatives: Write candidates that are called wrong and are relevant as CSV here.
+        right_from: With judgements, the mean grade from which a pair is right; default 3 of 1 to 4. Else the degree
+            from which a candidate is right; default the query's least relevant annotated one.
+        paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
+        dataset: Which of the paper's test sets this is, where the protocol does not say it.
+        shards: Measure the queries of each direction in so many parts, one after another or with --ray at a time.
+            Embeddings and similarities in npy files then stay in their files, which may be larger than memory.
+        ray: Measure the parts in processes of Ray: on this machine, or with HOST:PORT on those of a cluster, which see
+            the same files.
+        precision: Of picture features that are not at hand, and of comparing regions with words; auto takes bfloat16
+            where it is faster and close enough.
+        similarity_function: Function of two blocks of embeddings, (a, D) and (b, D), that returns (a, b), or a
+            :class:`~rungwise.similarity.Similarity`. Default: their inner product.
+        provenance: Names and hashes of data and model for the result. It wins over what is known without it.
+        settings: The same options as a value. An option that is given by its own name wins over the one in it.
+    """
+
+    model: Annotated[tyro.conf.Positional[JudgedOrNone], tyro.conf.arg(metavar="[MODEL]")] = given(None)
+    data: Annotated[tyro.conf.Positional[DataOrNone], tyro.conf.arg(metavar="[DATA]")] = given(None)
+    old_data: Annotated[Path | None, tyro.conf.arg(name="data")] = field(default=None, metadata=ADVANCED)
+    image_embeddings: VectorsOrNone = given(None, ADVANCED)
+    text_embeddings: VectorsOrNone = given(None, ADVANCED)
+    similarity: ScoresOrNone = given(None, ADVANCED)
+    ranked_lists: Paths = given((), ADVANCED)
+    captions_per_image: int | None = field(default=None, metadata=ADVANCED)
+    image_of_caption: OwnersOrNone = given(None, ADVANCED)
+    split: str = "test"
+    captions_only: bool = field(default=False, metadata=ADVANCED)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
+    join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
+    protocol: Gallery = given("full")
+    positives: Positives = given((), ADVANCED)
+    measures: Measures = given(())
+    calibration: EndsOrNone = given(None)
+    relevance: RelevanceOrNone = given(None)
+    out: PathOrNone = given(None, WRITTEN_FILE)
+    rerank: Annotated[ModelOrNone, tyro.conf.arg(metavar="MODEL")] = given(None)
+    top: int | None = None
+    by_class: bool = field(default=False, metadata=ADVANCED)
+    report: PathOrNone = given(None, WRITTEN_FILE)
+    thresholds: Reals = given((), ADVANCED)
+    beside: Texts = given((), ADVANCED)
+    names: tuple[str, str] = field(default=("this model", "the other model"), metadata=ADVANCED)
+    card: bool = field(default=False, metadata=ADVANCED)
+    false_negatives: PathOrNone = given(None, ADVANCED | WRITTEN_FILE)
+    right_from: float | None = field(default=None, metadata=ADVANCED)
+    paper: Texts = given((), ADVANCED)
+    dataset: str | None = field(default=None, metadata=ADVANCED)
+    shards: int | None = field(default=None, metadata=ADVANCED)
+    ray: Annotated[str | None, tyro.conf.arg(metavar="[ADDRESS]")] = field(default=None, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    precision: PrecisionName = field(default="float32", metadata=ADVANCED)
+    least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+    cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+    similarity_function: Function = field(default=None, metadata=PYTHON)
+    provenance: Named = field(default=None, metadata=PYTHON)
+    settings: Settings = field(default=None, metadata=PYTHON)
+
+    @property
+    def has_scores(self) -> bool:
+        """Scores are given rather than a model that makes them."""
+        arrays = (self.image_embeddings, self.text_embeddings, self.similarity)
+        return any(one is not None for one in arrays) or bool(self.ranked_lists)

@@ -1,0 +1,555 @@
+"""Making an index of a collection, and keeping up with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import MISSING, dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from rungwise.core import UserError, require_there
+from rungwise.core.disk import usable_cache
+from rungwise.core.disk.folders import WRITTEN_FOLDER, require_writable_folder
+from rungwise.core.network import address_of
+from rungwise.jobs._job import JobOptions, function_of
+from rungwise.jobs._models import (
+    DEFAULT,
+    encoding_in,
+    load_in_worker,
+    location,
+    model_files,
+    model_of,
+    read_dual_encoder,
+    say_cut,
+    say_default,
+)
+from rungwise.jobs._options import (
+    ADVANCED,
+    AlteredModel,
+    AnyPath,
+    Captions,
+    Device,
+    Exclude,
+    Given,
+    LeastCosine,
+    MemberKey,
+    ModelOrNone,
+    PathOrNone,
+    PrecisionName,
+    Several,
+    given,
+)
+from rungwise.jobs._terminal import pasted, progress_bar, say, say_issues, say_now
+
+if TYPE_CHECKING:
+    from rungwise.data import CollectionSource, ImageCaptions
+    from rungwise.index import Index
+    from rungwise.index.update import Changes, FilesOfItems
+    from rungwise.models import DualEncoder, IndexEncoder, LazyModel, ModelFiles, PairScorer
+
+    Pictures = Given[AnyPath | Several[AnyPath] | ImageCaptions, tuple[Path, ...]]
+    """A folder of pictures, several, or a collection that was read from there."""
+else:
+    Pictures = tuple[Path, ...]
+
+AUTO = "auto"
+"""Layout that stands for looking anew."""
+
+
+@dataclass
+class MakeIndex(JobOptions):
+    """Encode pictures (and their captions, if there are any) so that they can be searched.
+
+    The same command again touches only what changed. An interrupted one goes on where it was. Four more commands look
+    after an index: rungwise index compact, export, backup and restore.
+
+    Attributes:
+        pictures: Folder of pictures, with or without captions; or several folders. Also Parquet files that hold the
+            pictures, or WebDataset shards, in a folder or in an object store (s3://bucket/prefix).
+        model: Folder or name of a model. A hub repository, or a published model: hf:, open_clip: or st:, and a folder
+            or a name; default the one that made the index, and for a new one a published one, which is said and
+            fetched.
+        out: Folder of the index. Default beside the pictures, PICTURES.index; several folders need it.
+            s3://BUCKET/PREFIX and milvus://HOST:PORT/NAME are addresses of stores for many machines.
+        layout: Read the pictures as this layout, whatever else lies there. An index remembers its layout, captions, key
+            and patterns; auto forgets all of them and looks anew.
+        ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
+            cluster (HOST:PORT), on its machines, one of which this must be.
+        workers: How many of them have the model at a time; default one for each GPU, or else for each core.
+        thumbnails: Keep small copies of the pictures in the index. The page then opens no large files; an index
+            remembers it.
+        explain: Say which store keeps the rows, and why.
+        overwrite: Begin anew where an index is.
+        rehash: Compare the content of every file. Without it, files whose size and time are as they were are taken to
+            be the same.
+        allow_removals: Remove all pictures from the index that are gone. Without it, nothing is removed where their
+            folder is empty or not mounted, or where they are more than a tenth and at least 20.
+        store: Which store keeps the rows. auto takes LanceDB's, and exact where LanceDB lacks the model's similarity;
+            exact is a memory map, for an index that seldom changes. What --out names at milvus:// is in Milvus.
+        half: Keep vectors in half precision. They take half the place; LanceDB's store only.
+        precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
+            With --ray, auto is float32, so that all workers compute alike.
+    """
+
+    pictures: Annotated[tyro.conf.Positional[Pictures], tyro.conf.arg(metavar="PICTURES [PICTURES]")] = given(MISSING)
+    model: ModelOrNone = given(None)
+    out: PathOrNone = given(None, WRITTEN_FOLDER)
+    captions: Captions = None
+    layout: Annotated[str | None, tyro.conf.arg(metavar="LAYOUT")] = field(default=None, metadata=ADVANCED)
+    key: MemberKey = field(default="dot", metadata=ADVANCED)
+    exclude: Exclude = ()
+    ray: str | None = None
+    workers: int | None = field(default=None, metadata=ADVANCED)
+    thumbnails: bool = False
+    explain: bool = False
+    overwrite: bool = False
+    rehash: bool = field(default=False, metadata=ADVANCED)
+    allow_removals: bool = False
+    store: Literal["auto", "lance", "exact", "milvus"] = field(default="auto", metadata=ADVANCED)
+    half: bool = field(default=False, metadata=ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    precision: PrecisionName = field(default="auto", metadata=ADVANCED)
+    least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
+    altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """What came of making or updating an index.
+
+    Attributes:
+        index: The index.
+        changes: What was added, changed and removed.
+        place: Folder or address of the index.
+    """
+
+    index: Index
+    changes: Changes
+    place: str
+
+
+def make_index(asked: MakeIndex, *, watch: bool = False) -> Indexed:
+    """Make an index or update one; with ``watch`` go on with what changes until Ctrl-C."""
+    asked = _with_folders(asked)
+    _refuse_what_contradicts(asked, watch)
+    from rungwise.index.layout import manifest
+
+    for one in asked.pictures:
+        if manifest.is_index(one):
+            raise UserError(f"{one}: is an index already; search it with rungwise search {pasted(one)} 'a text'")
+    out = asked.out or beside(asked.pictures[0])
+    if asked.out is None and not address_of(out):
+        require_writable_folder(out)
+    usable_cache()  # of what frozen encoders make of pictures
+    again = manifest.is_index(out) and not asked.overwrite
+    run = (_Again if again else _First)(asked, out, watch)
+    with run.held:
+        if asked.ray is not None:
+            from rungwise.core.compute import cluster
+
+            run.ray = run.held.enter_context(cluster(asked.ray, workers=asked.workers, from_outside=False))
+        changes = run.once()
+        if watch:
+            run.watch()
+    assert run.index is not None
+    return Indexed(run.index, changes, run.place)
+
+
+def indexed(asked: MakeIndex) -> Index:
+    """Make an index or update one."""
+    return make_index(asked).index
+
+
+def _with_folders(asked: MakeIndex) -> MakeIndex:
+    """The options with the folders of a collection in its place."""
+    from rungwise.data import ImageCaptions
+
+    given: Any = asked.pictures
+    if not isinstance(given, ImageCaptions):
+        return asked
+    if given.source is None:
+        raise UserError(
+            f"{given.name}: an index follows a folder, and this collection is in memory or a part of one; write it to"
+            " one with its method save(FOLDER), and index that"
+        )
+    return replace(asked, pictures=tuple(Path(one) for one in given.source.paths))
+
+
+def _refuse_what_contradicts(asked: MakeIndex, watch: bool) -> None:
+    """Refuse options that do not go with each other."""
+    if not asked.pictures:
+        raise UserError("name the folder of pictures, such as rungwise index photos")
+    if len(asked.pictures) > 1 and asked.out is None:
+        raise UserError(f"{len(asked.pictures)} folders make one index; name it: --out INDEX")
+    if asked.ray and watch:
+        raise UserError("--watch looks for single changes, which one process encodes; leave --ray out")
+    if asked.workers is not None and (asked.ray is None or asked.workers < 1):
+        raise UserError(f"--workers {asked.workers}: is a number of Ray's workers, at least 1; give it with --ray")
+
+
+class _Run:
+    """One run of the command: the model, the index, and their messages.
+
+    Attributes:
+        given: The model, or its name.
+        model: Model, opened already or when it first encodes.
+        ray: Connected module of Ray, where its workers open and encode the pictures.
+        held: Contexts that end with the run.
+        listing: What stood in the folders of the collection before it was read; empty where it cannot tell.
+    """
+
+    given: str | PairScorer
+    model: IndexEncoder
+    ray: Any = None
+    index: Index | None = None
+    listing: str = ""
+
+    def __init__(self, asked: MakeIndex, out: Path, watched: bool) -> None:
+        from rungwise.index.stores import named
+
+        self.asked, self.out, self.place, self.watched = asked, out, named(out), watched
+        self.held = ExitStack()
+
+    @property
+    def name(self) -> str:
+        """Where the model is: a folder or a name; empty for one that was given loaded."""
+        return self.given if isinstance(self.given, str) else ""
+
+    def once(self) -> Changes:
+        """Read the collection, print its issues, and update the index."""
+        raise NotImplementedError
+
+    def _source(self, before: CollectionSource | None = None) -> CollectionSource:
+        """What the command line names, and beside that what the index remembers."""
+        from rungwise.data import source_of_files
+
+        asked = self.asked
+        layout = None if asked.layout == AUTO else asked.layout
+        # An index of several folders has their names in its ids, also where one is given alone.
+        several = len(asked.pictures) > 1 or (before is not None and bool(before.names))
+        pictures = asked.pictures if several else asked.pictures[0]
+        given = source_of_files(pictures, layout=layout, captions=asked.captions, key=asked.key, exclude=asked.exclude)
+        if before is None or asked.layout == AUTO:
+            return given
+        if before.names and not asked.allow_removals and (lacking := sorted({*before.paths} - {*given.paths})):
+            raise UserError(
+                f"{self.place}: was made of {' and '.join(before.paths)}; name all of them, or take the pictures of"
+                f" {' and '.join(lacking)} out of it with --allow-removals"
+            )
+        files = before.files or ((),) * len(before.layouts)
+        known = dict(zip(before.names or ("",), zip(before.layouts, files, strict=True), strict=True))
+        known = {name: known.get(name, ("", ())) for name in given.names or ("",)}
+        if asked.layout is None and not asked.captions:
+            # Of another folder than before it is only known what kind of collection it should be.
+            same = [path in before.paths for path in given.paths]
+            kept = tuple(of_name if is_same else () for (_, of_name), is_same in zip(known.values(), same, strict=True))
+            given = replace(given, layouts=tuple(one for one, _ in known.values()), files=kept if any(kept) else ())
+        return replace(
+            given,
+            captions=given.captions or ("" if given.names or asked.layout else before.captions),
+            key=before.key if given.key == MakeIndex.key else given.key,
+            exclude=given.exclude or before.exclude,
+        )
+
+    def _read(self, source: CollectionSource, listing: str | None = None) -> ImageCaptions:
+        """Read the collection, and note what stands in its folders, unless that changed meanwhile.
+
+        ``listing`` is what stood there just before, where that is known.
+        """
+        from rungwise.data import listing_of, read_again
+
+        before = listing_of(source, without=self.out) if listing is None else listing
+        data = read_again(source)
+        # A file that came and went while the collection was read would be in neither look at its folders.
+        self.listing = before if before and before == listing_of(source, without=self.out) else ""
+        return data
+
+    def _opened(self) -> DualEncoder:
+        """Open the model, which then computes as the command line says."""
+        asked = self.asked
+        precision = "float32" if asked.ray and asked.precision == "auto" else asked.precision
+        self.held.enter_context(encoding_in(self.given, precision, asked.least_cosine))
+        place = self.given if self._files is None else self._files.place
+        model = read_dual_encoder(place, asked.device, altered=asked.altered_model)
+        if model.weights_warning:
+            say(f"{self.name}: when it was trained, this was said: {model.weights_warning}")
+        return model
+
+    @cached_property
+    def _files(self) -> ModelFiles | None:
+        """Files of the model, which identify it before it is opened; None where it is opened in any case.
+
+        It is opened where the command line says how it computes, so that impossible options are refused at once, and
+        where it computes for long or in other processes.
+        """
+        asked, usual = self.asked, MakeIndex(self.asked.pictures)
+        options = ("device", "precision", "least_cosine", "altered_model", "ray")
+        told = self.watched or any(getattr(asked, one) != getattr(usual, one) for one in options)
+        return None if told or not isinstance(self.given, str) else model_files(self.given)
+
+    def _changed(self, data: ImageCaptions, progress: Callable[[int], None] | None = None) -> Changes:
+        assert self.index is not None
+        return self.index.update(
+            data,
+            self.model,
+            progress=progress,
+            rehash=self.asked.rehash,
+            allow_removals=self.asked.allow_removals,
+            thumbnails=self.asked.thumbnails or None,
+            say=say,
+            files=self._workers(),
+            listing=self.listing,
+        )
+
+    def _workers(self) -> FilesOfItems | None:
+        """Workers that open and encode the pictures; None where this process does."""
+        if self.ray is None:
+            return None
+        from rungwise.index.update import Workers
+
+        half = self.asked.precision == "bfloat16"
+        load = partial(load_in_worker, location(self.name), self.asked.device, self.asked.altered_model, half)
+        return Workers(self.ray, load, self.asked.workers, on_gpus=self.asked.device != "cpu")
+
+    def _update(self, data: ImageCaptions) -> Changes:
+        start = time.perf_counter()
+        try:
+            with progress_bar("pictures", len(data)) as advance:
+                changes = self._changed(data, advance)
+        except KeyboardInterrupt:
+            say(f"interrupted; what was encoded is in {self.place}, and the same command goes on from there")
+            raise
+        self._say_done(changes, time.perf_counter() - start)
+        return changes
+
+    def _say_done(self, changes: Changes, seconds: float) -> None:
+        assert self.index is not None
+        if changes.issues:
+            count = len(changes.issues)
+            say(f"{count} {'picture' if count == 1 else 'pictures'} could not be read, left out:")
+            say_issues(changes.issues)
+        say_issues(changes.notes)
+        say(f"{changes} ({changes.encoded} encoded)")
+        if changes.withheld:
+            say(changes.withheld_line())
+        captions = self.index.caption_store.count()
+        say(f"{len(self.index)} pictures, {captions} captions indexed in {seconds:.1f} s: {self.place}")
+        if self.asked.explain:
+            facts = self.index.picture_store.about()
+            say(f"store: {facts.kind}, {'exact' if facts.exact else 'approximate'}: {facts.why}")
+
+    def watch(self) -> None:
+        """Index changes until Ctrl-C; errors are printed and do not end it."""
+        from rungwise.index.update import follow
+
+        assert self.index is not None
+        source = self.index.source or self._source()
+
+        def update() -> tuple[ImageCaptions, Changes]:
+            collection = self._read(source)
+            return collection, self._changed(collection)
+
+        say(f"watching {', '.join(map(str, self.asked.pictures))}; Ctrl-C ends")
+        try:
+            follow(source.folders, self.out, update, say_now)
+        except KeyboardInterrupt:
+            say(f"ended; what was taken in is kept: {self.place}")
+
+
+class _Again(_Run):
+    """Update of an existing index."""
+
+    def __init__(self, asked: MakeIndex, out: Path, watched: bool) -> None:
+        super().__init__(asked, out, watched)
+        from rungwise.index import Index
+
+        self.index = Index.open(out)
+        self.given = _named(asked.model) or self.index.manifest.model_location
+        if not self.given:
+            raise UserError(f"{out}: does not say where its model is; name it: --model")
+
+    def once(self) -> Changes:
+        """Update the index; the model is opened only if something is to be encoded."""
+        assert self.index is not None
+        from rungwise.data import listing_of
+        from rungwise.index.update import Changes
+
+        start = time.perf_counter()
+        before = self.index.source
+        source = self._source(before)
+        if before is None or not set(source.paths) <= set(before.paths):
+            for one in source.paths:
+                require_there(Path(one))
+        self.listing = listing_of(source, without=self.out)
+        if self._is_up_to_date(source):
+            say(f"no file was changed; rungwise inspect {pasted(self.asked.pictures[0])} lists what is not read")
+            changes = Changes(unchanged=len(self.index), issues=self.index.issues)
+            self._say_done(changes, time.perf_counter() - start)
+            return changes
+        data = self._read(source, self.listing)
+        say_issues(data.issues)
+        from rungwise.models import LazyModel
+
+        lazy = self._lazy(data.captions)
+        if lazy is not None and self.index.manifest.is_of(lazy):
+            self.model = lazy
+            say_columns(data)
+        else:
+            opened = self._opened()
+            self.model = known = LazyModel.of(opened)
+            if self._files is not None:
+                self._files.keep(known.facts)
+            if self.asked.model and not self.index.manifest.is_of(known):
+                raise UserError(
+                    f"{self.place}: was made with another model ({self.index.manifest.model_location or 'unknown'});"
+                    " leave --model out, name another folder with --out, or begin anew with --overwrite"
+                )
+            say_columns(data)
+            say_cut(opened, data.captions)
+        return self._update(data)
+
+    def _is_up_to_date(self, source: CollectionSource) -> bool:
+        """Whether nothing is to be done, as far as can be told without reading the collection or opening the model."""
+        assert self.index is not None
+        manifest, lazy = self.index.manifest, self._lazy(())
+        if lazy is None or self.asked.rehash or (self.asked.thumbnails and not manifest.thumbnails):
+            return False
+        return manifest.is_of(lazy) and self.index.holds(source, self.listing)
+
+    def _lazy(self, captions: Sequence[str]) -> LazyModel | None:
+        """The model, opened when something is to be encoded; None where its files are unknown."""
+        files = self._files
+        facts = None if files is None else files.facts()
+        if files is None or facts is None:
+            return None
+        from rungwise.models import LazyModel
+
+        def open_model() -> DualEncoder:
+            model = self._opened()
+            say_cut(model, captions)
+            return model
+
+        return LazyModel(facts, open_model, files.keep)
+
+
+class _First(_Run):
+    """Build of a new index, or replacement of one."""
+
+    def __init__(self, asked: MakeIndex, out: Path, watched: bool) -> None:
+        super().__init__(asked, out, watched)
+        self.given = _named(asked.model) or str(DEFAULT)
+
+    def once(self) -> Changes:
+        from rungwise.data.files import FeatureRows
+        from rungwise.index import Index
+        from rungwise.index.layout import manifest
+        from rungwise.index.update import require_ids, require_pictures
+
+        manifest.refuse_strangers(self.out)
+        model = self._opened() if self.asked.model else None
+        source = self._source()
+        data = self._read(source)
+        say_issues(data.issues)
+        require_pictures(data)
+        require_ids(data)
+        if model is None:  # for a folder without pictures nothing is fetched
+            if isinstance(data.pictures, FeatureRows):
+                raise UserError(
+                    f"{data.name}: rows of features need the model that was trained on them; name it: --model"
+                )
+            say_default()
+            model = self._opened()
+        self.model = model
+        say_columns(data)
+        say_cut(model, data.captions)
+        if self.asked.overwrite:
+            return self._build(data, model)
+        self.index = Index.create(
+            self.out,
+            model,
+            name=data.name,
+            model_location=location(self.name),
+            store=self.asked.store,
+            half=self.asked.half,
+            data=data,
+        )
+        self._keep(model)
+        try:
+            return self._update(data)
+        except UserError:
+            if not len(self.index):
+                manifest.discard(self.out)
+            raise
+
+    def _keep(self, model: DualEncoder) -> None:
+        """Store the model's fingerprint by its files, so that the next run knows it without opening it."""
+        if self._files is not None:
+            from rungwise.models import ModelFacts
+
+            assert self.index is not None
+            self._files.keep(ModelFacts(self.index.manifest.model_fingerprint, model.dimension, model.stands_for))
+
+    def _build(self, data: ImageCaptions, model: DualEncoder) -> Changes:
+        """Build the index; it replaces an old one when it is whole."""
+        from rungwise.index import Index
+        from rungwise.index.update import Changes
+
+        start = time.perf_counter()
+        with progress_bar("pictures", len(data)) as advance:
+            self.index = Index.build(
+                data,
+                model,
+                self.out,
+                model_location=location(self.name),
+                progress=advance,
+                overwrite=True,
+                store=self.asked.store,
+                half=self.asked.half,
+                thumbnails=self.asked.thumbnails,
+                files=self._workers(),
+            )
+        self._keep(model)
+        changes = Changes(added=len(self.index), encoded=len(self.index), issues=self.index.issues)
+        self._say_done(changes, time.perf_counter() - start)
+        return changes
+
+
+def _named(model: str | PairScorer | None) -> str | PairScorer | None:
+    return model_of(model) if isinstance(model, str) else model
+
+
+def say_columns(data: ImageCaptions) -> None:
+    """Print which columns of the user's table are kept, and with which types."""
+    if kinds := data.column_kinds:
+        say("columns to filter a search by: " + ", ".join(f"{name} ({kind})" for name, kind in kinds.items()))
+
+
+def beside(pictures: Path) -> Path:
+    """Default folder of the index of a folder of pictures.
+
+    >>> beside(Path("holiday/photos")).as_posix()
+    'holiday/photos.index'
+    """
+    named = pictures if pictures.name else pictures.resolve()
+    return named.with_name(f"{named.name}.index")
+
+
+build_index = function_of(
+    "build_index",
+    MakeIndex,
+    indexed,
+    """
+    Returns:
+        The index, for :func:`rungwise.search`.
+
+    Raises:
+        UserError: If there are no pictures, the model has no vectors, or the place of the index holds something else.
+
+    >>> index = rungwise.build_index("photos", model="run/model")  # doctest: +SKIP
+    """,
+)

@@ -1,0 +1,6 @@
+from ._local_search import Found as Found
+from ._local_search import found as found
+from ._local_search import open_index as open_index
+from ._local_search import search as search
+from ._options import Search as Search
+from ._options import check as check

@@ -1,0 +1,148 @@
+"""Search in an index of this machine, or in one in a bucket."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from rungwise.index import (
+    LESS,
+    Answer,
+    GivenVector,
+    Hit,
+    Index,
+    Like,
+    Query,
+    Searcher,
+    SearchOptions,
+    Term,
+    parse_query,
+    parse_where,
+)
+from rungwise.jobs._job import function_of
+from rungwise.jobs._models import near_words, read_model, read_model_of, say_cut
+from rungwise.jobs._terminal import say
+from rungwise.jobs.searches._options import Search, check
+
+if TYPE_CHECKING:
+    from rungwise.index import CaptionHit
+    from rungwise.models import PairScorer
+
+_OPENED: WeakKeyDictionary[Index, Searcher] = WeakKeyDictionary()
+"""Searchers of indexes that were opened before: a model is loaded once."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found, with all that it is printed by.
+
+    Attributes:
+        index: The index.
+        answer: The answer; a hit of a filter alone has no score (NaN).
+        query: What was searched for; None where a filter alone was given.
+        captions: Captions that are most like the one picture that was given.
+        scorer: The model that ranked the first hits anew.
+    """
+
+    index: Index
+    answer: Answer
+    query: Query | None = None
+    captions: tuple[CaptionHit, ...] = ()
+    scorer: PairScorer | None = None
+
+
+def found(asked: Search) -> Found:
+    """Search an index.
+
+    Raises:
+        UserError: If there is no index, the query or the filter is invalid, or a file cannot be read.
+    """
+    check(asked)
+    typed_where = None if asked.where is None else parse_where(asked.where)
+    typed = parse_query(asked.query) if asked.query is not None else None
+    index = open_index(asked.index) if isinstance(asked.index, str) else asked.index
+    where = None if typed_where is None else index.understood(typed_where)  # before the model, which may take long
+    if typed is None and not (asked.image or asked.like or asked.unlike):
+        ids = index.newest(asked.k + 1, asked.offset, where)
+        hits = tuple(Hit(one, math.nan) for one in ids[: asked.k])
+        return Found(index, Answer(hits, notes=() if where is None else where.notes, more=len(ids) > asked.k))
+    searcher = _searcher(index, asked)
+    model = searcher.model
+    given = [GivenVector(searcher.encode_picture(file), str(file)) for file in asked.image]
+    terms = [*(() if typed is None else typed.terms), *map(Term, given), *(Term(Like(one)) for one in asked.like)]
+    terms += [Term(Like(one), -LESS) for one in asked.unlike]
+    query = Query(tuple(terms), () if typed is None else typed.notes)
+    say_cut(model, query.texts)
+    scorer = None if asked.rerank is None else read_model(asked.rerank, asked.device, altered=asked.altered_model)
+    options = SearchOptions(
+        fold_duplicates=asked.fold,
+        diversity=asked.diversity,
+        words=asked.words,
+        exact=asked.exact,
+        rerank=scorer,
+        rerank_top=asked.rerank_top,
+        end=asked.end == "on",
+    )
+    answer = searcher.search(query, asked.k, offset=asked.offset, where=where, options=options)
+    captions: list[CaptionHit] = []
+    if len(terms) == len(given) == 1:  # whoever gives one picture alone may want to know what it shows
+        captions = searcher.captions_near(given[0].vector, asked.k)
+    return Found(index, answer, query, tuple(captions), scorer)
+
+
+def open_index(place: str | Path) -> Index:
+    """Open an index that :func:`rungwise.build_index` or ``rungwise index`` made.
+
+    Args:
+        place: Folder, or address such as ``s3://BUCKET/PREFIX``.
+
+    Raises:
+        UserError: If there is no index.
+
+    >>> import rungwise
+    >>> rungwise.open_index("nowhere.index")
+    Traceback (most recent call last):
+    rungwise.core.UserError: nowhere.index: ...
+    """
+    where: Any = place if "://" in str(place) else Path(place)
+    return Index.open(where)
+
+
+def answered(asked: Search) -> Answer:
+    """Search an index."""
+    return found(asked).answer
+
+
+def _searcher(index: Index, asked: Search) -> Searcher:
+    """The searcher of an index, which is kept while the index is, unless options of the model are given."""
+    usual = asked.model is None and asked.device is None and not asked.altered_model
+    if usual and (kept := _OPENED.get(index)) is not None:
+        return kept
+    model = read_model_of(index, asked.model, asked.device, altered=asked.altered_model)
+    searcher = Searcher(index, model, meaning=near_words())
+    if line := index.manifest.stand_in(model):
+        say(line)
+    if usual:
+        _OPENED[index] = searcher
+    return searcher
+
+
+search = function_of(
+    "search",
+    Search,
+    answered,
+    """
+    An index that is given opened keeps its model for the next search.
+
+    Returns:
+        Answer with hits, best first, their bands, and where relevance ends.
+
+    Raises:
+        UserError: If there is no index, the query or the filter is invalid, or a file cannot be read.
+
+    >>> rungwise.search("photos.index", "two dogs running", k=20)  # doctest: +SKIP
+    """,
+)

@@ -1,0 +1,76 @@
+"""Options of a search."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from rungwise.core import UserError
+from rungwise.jobs._job import JobOptions
+from rungwise.jobs._options import ADVANCED, AlteredModel, AnyPath, Device, Given, ModelOrNone, Paths, Texts, given
+
+if TYPE_CHECKING:
+    from rungwise.index import Index
+
+    AnyIndex = Given[Index | AnyPath, Index | str]
+    """An index, or its folder or address."""
+else:
+    AnyIndex = str
+
+
+@dataclass
+class Search(JobOptions):
+    """Find pictures by a text, by pictures, or by both.
+
+    Attributes:
+        index: Folder of the index, or the address of a server. Such as http://HOST:PORT; s3://BUCKET/PREFIX works too.
+        query: What to look for. Texts and files of pictures may be added and taken away: "beach" - "people" + dog.jpg.
+        where: Only pictures that fulfil this. Such as: taken == '2020-05' and tags has 'beach'.
+        k: How many to show at most. Hits beyond the end of relevance are counted and not shown.
+        image: A picture that results are to be like; repeatable.
+        like: The same by the id of a picture of the index; repeatable.
+        unlike: The id of a picture of the index that results are to be unlike; repeatable.
+        offset: How many of the best to pass over.
+        words: Whether the words of captions and columns are searched too.
+        diversity: How much results are to differ. From 0, the best ones, to 1.
+        fold: Show near-duplicates as one.
+        end: Whether to judge where relevance ends.
+        exact: Compare with every picture. An approximate index is left aside.
+        rerank: Rank the best ones anew with this model. It reads each picture together with the text.
+        rerank_top: How many are ranked anew.
+        model: The model that built the index, if it has moved.
+    """
+
+    index: Annotated[tyro.conf.Positional[AnyIndex], tyro.conf.arg(metavar="INDEX")] = given(MISSING)
+    query: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[QUERY]")] = None
+    where: Annotated[str | None, tyro.conf.arg(metavar="EXPRESSION")] = None
+    k: int = 10
+    image: Annotated[tyro.conf.UseAppendAction[Paths], tyro.conf.arg(metavar="FILE")] = given(())
+    like: Annotated[tyro.conf.UseAppendAction[Texts], tyro.conf.arg(metavar="ID")] = given(())
+    unlike: Annotated[tyro.conf.UseAppendAction[Texts], tyro.conf.arg(metavar="ID")] = given((), ADVANCED)
+    offset: int = field(default=0, metadata=ADVANCED)
+    words: Literal["auto", "on", "off"] = field(default="auto", metadata=ADVANCED)
+    diversity: float = field(default=0.0, metadata=ADVANCED)
+    fold: bool = field(default=True, metadata=ADVANCED)
+    end: Literal["on", "off"] = field(default="on", metadata=ADVANCED)
+    exact: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+    rerank: Annotated[ModelOrNone, tyro.conf.arg(metavar="MODEL")] = given(None, ADVANCED)
+    rerank_top: int = field(default=50, metadata=ADVANCED)
+    model: ModelOrNone = given(None, ADVANCED)
+    device: Device = field(default=None, metadata=ADVANCED)
+    altered_model: Annotated[AlteredModel, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+
+
+def check(asked: Search) -> None:
+    """Refuse meaningless options before anything is opened."""
+    if asked.query is not None and not asked.query.strip():
+        raise UserError("the query is empty; write a few words about the picture")
+    if not (asked.query or asked.image or asked.like or asked.unlike or asked.where):
+        raise UserError('give a text, --image FILE or --like ID, as in: rungwise search INDEX "a red boat"')
+    for name, value, least in (("k", asked.k, 1), ("offset", asked.offset, 0), ("rerank-top", asked.rerank_top, 1)):
+        if value < least:
+            raise UserError(f"--{name} must be at least {least}, got {value}")
+    if not 0 <= asked.diversity <= 1:
+        raise UserError(f"--diversity must lie in 0..1, got {asked.diversity:g}")

@@ -1,0 +1,5 @@
+"""Training and fitting, and the run that comes of it."""
+
+from rungwise._exports import exporting
+
+__all__, __getattr__, __dir__ = exporting(__name__, __file__)

@@ -1,0 +1,319 @@
+"""Training: from a configuration and data to a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rungwise.core import UserError, from_plain, parse_json, read_text, to_plain
+from rungwise.core.compute import choose_device
+from rungwise.core.disk import usable_cache
+from rungwise.jobs._job import in_terms_of_python
+from rungwise.jobs._terminal import chosen_device, console, quietly, say, say_issues
+from rungwise.jobs.evaluation import evaluate
+from rungwise.jobs.training._fit_model import fit
+from rungwise.jobs.training._options import Running, is_data
+from rungwise.jobs.training._seeds import check_seeds, say_spreads
+from rungwise.training import CONFIG, HISTORY, MODEL
+from rungwise.training.config import is_preset_name, load_config, merged
+
+if TYPE_CHECKING:
+    from rungwise.data import ImageCaptions
+    from rungwise.evaluation import Result
+    from rungwise.jobs._options import AnyData, AnyPath
+    from rungwise.models import PairScorer
+    from rungwise.training.config import AnyRunConfig, Choice
+
+QUICK = "quick"
+"""Preset that is taken where none is named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run(os.PathLike[str]):
+    """A training or a fit, as it stands in its folder.
+
+    It stands for its folder wherever one may be given, such as in :func:`rungwise.evaluate`, which then keeps the
+    result in the run.
+
+    Attributes:
+        folder: Folder of the run. Of several seeds, that of the median run by rsum.
+        config: What was run.
+        measure: Measure that chose the model on the validation split.
+        best_value: Value of this measure; None where there is no model yet.
+        best_epoch: Epoch of the model, from 1; 0 for a fit.
+        finished: Whether the run came to its end; one that was stopped can be resumed.
+        seeds: Runs by their seeds, where several were trained; else empty.
+        data: What it was trained on, which :meth:`evaluate` and :meth:`resume` take again; None where it is read anew.
+    """
+
+    folder: Path
+    config: AnyRunConfig = field(repr=False)
+    measure: str = ""
+    best_value: float | None = None
+    best_epoch: int = 0
+    finished: bool = True
+    seeds: Mapping[int, Run] = field(default_factory=dict)
+    data: ImageCaptions | None = field(default=None, repr=False)
+
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
+    def __repr__(self) -> str:
+        """A few lines: where it stands, what it is, how good it was on validation."""
+        state = "finished" if self.finished else f"stopped after epoch {len(self.history)}; resume() goes on"
+        value = "none" if self.best_value is None else f"{self.best_value:.4g}"
+        epoch = f" in epoch {self.best_epoch}" if self.best_epoch else ""
+        lines = [
+            f"run {self.folder}: {self.config.model.kind}, {state}",
+            f"  data: {self.config.data.path or (self.data.name if self.data is not None else 'unknown')}",
+            f"  validation {self.measure} {value}{epoch}",
+        ]
+        if self.seeds:
+            lines.append(f"  the median of the seeds {', '.join(map(str, self.seeds))}")
+        return "\n".join(lines)
+
+    @property
+    def model(self) -> PairScorer:
+        """The model that validation chose, loaded each time that it is asked for."""
+        from rungwise.models import load
+
+        return load(str(self.folder / MODEL))
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """Measured numbers of each epoch, or of each combination of a grid."""
+        path = self.folder / HISTORY
+        return [parse_json(line, path) for line in read_text(path, "text_bytes").splitlines()]
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Results that are kept in the run.
+
+        Raises:
+            UserError: If a file is damaged, or is the result of another model than the run has now.
+        """
+        from rungwise.runs import kept_results
+
+        return tuple(one.result for one in kept_results(self.folder))
+
+    def evaluate(self, data: Any = None, **options: Any) -> Result:
+        """Evaluate the model; the result is kept in the run.
+
+        Args:
+            data: Folder, caption file or collection; default what the run was trained on.
+            options: Any option of :func:`rungwise.evaluate`.
+        """
+        return evaluate(self, data_of(self, data), **options)
+
+    def resume(self, data: Any = None, **settings: Any) -> Run:
+        """Go on with the run, for example for more ``epochs`` than before.
+
+        Args:
+            data: What the run was trained on, where it cannot be read from where it was.
+            settings: Any option or setting of :func:`rungwise.train`.
+        """
+        if self.seeds:
+            raise UserError(f"{self.folder.parent}: holds several seeds; resume one of them, such as run.seeds[SEED]")
+        return train(self.folder / CONFIG, data_of(self, data), out=self.folder, resume=True, **settings)
+
+    def to_json(self) -> str:
+        """What the run was and how it went, as text."""
+        plain = {"folder": str(self.folder), "config": to_plain(self.config), "history": self.history}
+        return json.dumps(plain | {"measure": self.measure, "best_value": self.best_value}, ensure_ascii=False)
+
+
+def data_of(run: Run, given: Any) -> Any:
+    """Data for a run: given, the ones that it was trained on, or where its configuration says that they are."""
+    found = given if given is not None else run.data if run.data is not None else run.config.data.path
+    if not found:
+        raise UserError(f"{run.folder / CONFIG}: does not say where the data are; give data=")
+    return found
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """What came of a training.
+
+    Attributes:
+        run: The run.
+        data: The collection with the splits that it was trained on.
+        choice: How the model was chosen.
+    """
+
+    run: Run
+    data: ImageCaptions
+    choice: Choice
+
+
+def train(
+    config: str | os.PathLike[str] | AnyRunConfig | ImageCaptions = QUICK,
+    data: AnyData | None = None,
+    *,
+    out: AnyPath = "run",
+    resume: bool = False,
+    seeds: tuple[int, ...] | list[int] = (),
+    device: str | None = None,
+    cache: AnyPath | None = None,
+    lost_after: float = 120.0,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train or fit a model on pictures with captions, or on features.
+
+    Args:
+        config: A preset such as ``"vsepp"`` or ``"vsepp/coco"``, a YAML file, or a configuration. A system alone takes
+            the preset for the data. Data in its place are trained on by the preset quick.
+        data: Folder or caption file, or a collection. It overrides the configuration's ``data.path``.
+        out: Folder of the run: model/, checkpoint, history.
+        resume: Go on with the run that stands in ``out``.
+        seeds: Several seeds, such as ``(0, 1, 2)``. A run for each stands in ``out``.
+        device: Where the model computes, such as cpu or cuda; default cuda where there is one.
+        cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
+        lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost.
+        quiet: Print nothing; errors are raised all the same.
+        settings: Any setting of the configuration, as in YAML: ``epochs=[3]``, ``loss={"kind": "ladder"}``.
+
+    Returns:
+        The run. Of several seeds it is the median one by rsum, and holds the others.
+
+    Raises:
+        UserError: If there is no such preset or setting, or the data do not fit.
+
+    >>> import rungwise
+    >>> from rungwise.scenes import SceneConfig, generate
+    >>> data = generate("scenes", SceneConfig(pictures=40, side=32))  # doctest: +SKIP
+    >>> run = rungwise.train("scenes", data, out="run", epochs=[1], learning_rates=[1e-3])  # doctest: +SKIP
+    >>> run.evaluate()["rsum"]  # doctest: +SKIP
+    """
+    from rungwise.data import ImageCaptions, dataset_of, read
+
+    place = None if cache is None else Path(cache)
+    asked = Running(out=out, resume=resume, seeds=seeds, device=device, cache=place, lost_after=lost_after, quiet=quiet)
+    if isinstance(config, ImageCaptions) or (
+        data is None and isinstance(config, str | os.PathLike) and is_data(config)
+    ):
+        config, data = QUICK, config
+    with quietly() if quiet else nullcontext(), in_terms_of_python():
+        if isinstance(config, str | os.PathLike):
+            collection = data if isinstance(data, ImageCaptions) else None
+            name = os.fspath(config)
+            if collection is None and data is not None and is_preset_name(name) and "/" not in name:
+                collection = read(str(data))
+            found = load_config(name, "" if collection is None else dataset_of(collection))
+        else:
+            found, collection = config, data if isinstance(data, ImageCaptions) else None
+        if settings:
+            plain = {name: _plain(value) for name, value in settings.items()}
+            found = from_plain(type(found), merged(to_plain(found), plain), "settings")
+        if data is not None and (path := _path_of(data)):
+            found = replace(found, data=replace(found.data, path=path))  # type: ignore[arg-type]
+        check_seeds(asked.seeds, ["--seed"] * ("seed" in settings))
+        return go(found, asked, collection).run
+
+
+def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) -> TrainedRun:
+    """Train or fit what is configured.
+
+    Args:
+        config: The configuration.
+        asked: Options of the run.
+        data: The collection, where it was read already.
+
+    Raises:
+        UserError: If the data cannot be read, or do not fit the configuration.
+    """
+    from rungwise.data import NO_SPLIT, read, why_untrained, with_splits, with_validation
+    from rungwise.training import run
+    from rungwise.training.config import FitConfig
+    from rungwise.training.distributed import is_first
+    from rungwise.training.fit import check_fits
+    from rungwise.training.tracking import TerminalWatcher
+
+    usable_cache(asked.cache)
+    device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
+    given = data
+    if data is None:
+        if not config.data.path:
+            raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
+        data = read(config.data.path, key=config.data.key, join_restval=config.data.join_restval)
+    check_fits(config, data)
+    if why := why_untrained(data, config.data.train, config.data.validation):
+        others = [one for one in data.split_names if one not in (config.data.validation, NO_SPLIT)]
+        remedy = f"; name the splits to train on, such as --data.train {' '.join(others)}" if others else ""
+        raise UserError(f"{data.name}: {why}{remedy}")
+    if data.features is None and is_first():
+        _fetch_weights(config)
+    split = with_validation(with_splits(data), config.data.train, config.data.validation)
+    if is_first():
+        say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions")
+        say_issues(data.issues)
+        _say_splits(data, split)
+    out = Path(asked.out)
+    if isinstance(config, FitConfig):
+        fitted = fit(config, split, asked, device)
+        return TrainedRun(Run(out, config, fitted.measure, fitted.value, data=given), split, fitted.choice)
+    more = {"cache": asked.cache, "resume": asked.resume, "device": device, "lost_after": asked.lost_after}
+    watcher = TerminalWatcher(console)
+    if asked.seeds:
+        from rungwise.runs import train_seeds
+
+        several = train_seeds(config, split, out, asked.seeds, watcher=watcher, **more)  # type: ignore[arg-type]
+        if is_first() and several.finished:
+            say_spreads(several, out)
+        runs = {
+            seed: Run(place, config, finished=several.finished, data=given) for seed, place in several.folders.items()
+        }
+        chosen = next(iter(several.median.values()), asked.seeds[0])
+        return TrainedRun(replace(runs[chosen], seeds=runs), split, config.snapshot)
+    result = run(config, split, out, watcher=watcher, **more)  # type: ignore[arg-type]
+    found = Run(out, config, result.measure, result.best_value, result.best_epoch, result.finished, data=given)
+    return TrainedRun(found, split, config.snapshot)
+
+
+def _path_of(data: AnyData) -> str:
+    """Where data are read from; empty where a collection was made in memory, or of several folders."""
+    from rungwise.data import ImageCaptions
+
+    if not isinstance(data, ImageCaptions):
+        return os.fspath(data)
+    return data.source.paths[0] if data.source is not None and len(data.source.paths) == 1 else ""
+
+
+def _plain(value: Any) -> Any:
+    return to_plain(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _fetch_weights(config: AnyRunConfig) -> None:
+    """Fetch the weights that a run begins with, so that without a network it ends before a picture is read."""
+    from rungwise.encoders.images import ImageConfig
+    from rungwise.training.config import TrainConfig, WholeModel
+
+    stages = config.stage_configs() if isinstance(config, TrainConfig) else ()
+    begun = stages[0][1] if stages else config
+    image = getattr(begun.model, "image", None)
+    anew = not isinstance(begun, TrainConfig) or (not begun.start and isinstance(begun.tune, WholeModel))
+    if anew and isinstance(image, ImageConfig):
+        image.fetch()
+
+
+def _say_splits(data: ImageCaptions, split: ImageCaptions) -> None:
+    """Print which pictures were held out, where the data have no such split."""
+    from rungwise.data import NO_SPLIT
+
+    if split is data:
+        return
+    count = Counter(split.splits)
+    if any(one != NO_SPLIT for one in data.splits):
+        held = next(one for one in split.splits if one not in data.splits)
+        say(f"{count[held]} of {count[held] + count['train']} training pictures are held out to validate, by their ids")
+    else:
+        say(
+            f"no splits in the data: {count['val']} of {len(split)} pictures are held out to validate and"
+            f" {count['test']} to test, drawn by their ids"
+        )

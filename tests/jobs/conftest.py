@@ -1,0 +1,3 @@
+from tests.cli.conftest import _installed, connected, world
+
+__all__ = ["_installed", "connected", "world"]

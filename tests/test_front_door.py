@@ -1,0 +1,180 @@
+"""The functions of the package: those that the command line calls too.
+
+Also tests rungwise.jobs._compare, rungwise.jobs._source_degrees, rungwise.jobs._load, rungwise.jobs._options,
+rungwise.jobs.training._train, rungwise.jobs.training._options, rungwise.jobs.training._seeds,
+rungwise.jobs.searches._local_search, rungwise.jobs.searches._options and rungwise.jobs.index._build.
+"""
+
+import inspect
+import json
+import subprocess
+import sys
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rungwise
+from rungwise.cli import main
+from rungwise.core import UserError
+from rungwise.jobs import Compare
+from rungwise.jobs.calibration import Calibrate
+from rungwise.jobs.evaluation import Evaluate
+from rungwise.jobs.index import MakeIndex
+from rungwise.jobs.searches import Search
+from rungwise.jobs.training import Running
+from rungwise.scenes import SceneConfig, generate
+from tests.house import modules
+
+FUNCTIONS = {
+    "build_index": MakeIndex,
+    "calibrate": Calibrate,
+    "compare": Compare,
+    "evaluate": Evaluate,
+    "search": Search,
+    "train": Running,
+}
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("door")
+    generate(folder / "scenes", SceneConfig(pictures=60, captions_per_picture=3, side=32, seed=4))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(scenes):
+    """A short run, by the function of Python."""
+    return rungwise.train("scenes", scenes / "scenes", out=scenes / "run", quiet=True, **SHORT)
+
+
+SHORT = {"epochs": [1], "learning_rates": [1e-3], "schedule": "phases"}
+SHORT_WORDS = ("--epochs", "1", "--learning-rates", "1e-3", "--schedule", "phases")
+
+
+def test_every_function_is_there_after_every_room_was_imported():
+    rooms = sorted({name for name in modules() if not name.rpartition(".")[2].startswith("_")} - {"rungwise"})
+    for room in rooms:
+        import_module(room)
+    for name in rungwise.__all__:
+        found = getattr(rungwise, name)
+        assert not inspect.ismodule(found), name
+        assert callable(found) or name == "__version__"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_has_the_options_of_its_command_with_the_same_defaults(name):
+    given = inspect.signature(getattr(rungwise, name)).parameters
+    for field in fields(FUNCTIONS[name]):
+        if field.name == "old_data":
+            continue
+        default = given[field.name].default
+        plain = Path(default) if isinstance(default, str) and isinstance(field.default, Path) else default
+        missing = inspect.Parameter.empty
+        assert plain == field.default or (plain is missing and field.default is not None), field.name
+
+
+@pytest.mark.smoke
+def test_the_package_is_imported_without_torch():
+    code = "import sys, rungwise; dir(rungwise); rungwise.__version__; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_python_and_the_command_line_give_the_same_numbers(scenes, run, capsys):
+    data = str(scenes / "scenes")
+    assert main(["train", "scenes", data, "--out", str(scenes / "other"), *SHORT_WORDS]) == 0
+    assert main(["evaluate", str(scenes / "other"), data, "--out", str(scenes / "other.json")]) == 0
+    ours = run.evaluate(quiet=True)
+    theirs = rungwise.Result.from_json(scenes / "other.json")
+    assert dict(ours.numbers) == dict(theirs.numbers)
+    assert ours.model_hash == theirs.model_hash
+    loaded = rungwise.evaluate(rungwise.load(run), rungwise.read(data), quiet=True)
+    assert dict(loaded.numbers) == dict(theirs.numbers)
+    assert [one.numbers for one in run.results] == [ours.numbers]
+
+
+def test_a_run_is_resumed_for_more_epochs(scenes):
+    first = rungwise.train("scenes", scenes / "scenes", out=scenes / "longer", quiet=True, **SHORT)
+    assert len(first.history) == 1
+    more = first.resume(epochs=[2], quiet=True)
+    assert len(more.history) == 2
+    assert more.folder == first.folder
+    assert len(repr(more).splitlines()) <= 12
+    assert json.loads(more.to_json())["config"]["epochs"] == [2]
+
+
+def test_an_index_is_made_searched_and_calibrated(scenes, run, capsys):
+    index = rungwise.build_index(scenes / "scenes", model=run, out=scenes / "index", quiet=True)
+    assert len(index) == 60
+    answer = rungwise.search(index, "a red square", k=5, quiet=True)
+    assert len(answer.hits) == 5
+    again = rungwise.search(rungwise.open_index(scenes / "index"), "a red square", k=5)
+    assert again.hits == answer.hits
+    capsys.readouterr()
+    assert main(["search", str(scenes / "index"), "a red square", "--k", "5", "--all", "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [hit["id"] for hit in printed["hits"]] == [hit.id for hit in answer.hits]
+    assert rungwise.search(index, like=answer.hits[0].id, quiet=True).hits[0].id != answer.hits[0].id
+    found = rungwise.calibrate(scenes / "index", queries=40, quiet=True)
+    assert found.place is not None or found.why_not
+
+
+def test_quiet_prints_nothing_and_else_the_lines_of_the_command_are_printed(scenes, run, capsys):
+    rungwise.evaluate(run, scenes / "scenes", quiet=True)
+    assert capsys.readouterr().out == ""
+    rungwise.evaluate(run, scenes / "scenes")
+    assert "kept in the run" in capsys.readouterr().out
+
+
+def test_degrees_are_written_and_read(scenes):
+    made = rungwise.degrees("tfidf", rungwise.read(scenes / "scenes"), split="test", quiet=True)
+    kept = rungwise.degrees("tfidf", scenes / "scenes", split="test", out=scenes / "degrees", quiet=True)
+    np.testing.assert_array_equal(made.dense(), kept.dense())
+    assert main(["relevance", "tfidf", str(scenes / "scenes"), "--split", "test", "--out", str(scenes / "same")]) == 0
+    np.testing.assert_array_equal(rungwise.degrees("tfidf", scenes / "scenes", split="test").dense(), made.dense())
+
+
+def test_results_are_evaluated_anew_from_their_values(tmp_path):
+    scores = np.random.default_rng(2).normal(size=(8, 8))
+    result = rungwise.evaluate(similarity=scores, image_of_caption=range(8), out=tmp_path / "one.json", quiet=True)
+    read = rungwise.evaluate(tmp_path / "one.json", measures=["R@5"])
+    assert dict(read.numbers) == {name: result[name] for name in ("i2t/R@5", "t2i/R@5")}
+    with pytest.raises(UserError, match=r"split= changes nothing for a result"):
+        rungwise.evaluate(result, split="val")
+    with pytest.raises(UserError, match=r"R@3: was not measured"):
+        rungwise.evaluate(result, measures=["R@3"])
+
+
+def test_an_option_wins_over_settings_and_that_is_said(capsys):
+    from rungwise.calibration import FlatThreshold
+    from rungwise.evaluation import EvaluationSettings
+
+    scores = np.random.default_rng(2).normal(size=(8, 8))
+    given = {"similarity": scores, "image_of_caption": range(8), "relevance": np.eye(8), "measures": ["CutF1(0.5)"]}
+    low, high = FlatThreshold(-9.0), FlatThreshold(9.0)
+    alone = rungwise.evaluate(**given, calibration=low)
+    both = rungwise.evaluate(**given, calibration=low, settings=EvaluationSettings(ends=high))
+    assert "ends of settings is left aside" in capsys.readouterr().out
+    assert dict(both.numbers) == dict(alone.numbers)
+    assert dict(rungwise.evaluate(**given, settings=EvaluationSettings(ends=high)).numbers) != dict(alone.numbers)
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: rungwise.evaluate(similarity=np.eye(3)), "one of DATA, captions_per_image= N and image_of_caption="),
+        (lambda: rungwise.load("nowhere/model"), "nowhere/model"),
+        (lambda: rungwise.search("nowhere", " "), "the query is empty"),
+        (lambda: rungwise.train("vsep"), "neither a configuration file nor a preset; do you mean vsepp"),
+        (lambda: rungwise.degrees("bleu", "photos"), "bleu"),
+        (lambda: rungwise.build_index([]), "name the folder of pictures"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_parameters(call, line):
+    with pytest.raises(UserError) as refused:
+        call()
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
