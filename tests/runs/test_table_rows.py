@@ -1,3 +1,4 @@
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,7 +95,14 @@ def test_runs_are_found_below_a_folder_and_once(tmp_path):
     inner = tmp_path / "other" / "stages" / "1-base"
     inner.mkdir(parents=True)
     (inner / "config.yaml").write_text(dump_yaml(tiny()))
-    found = find_runs([tmp_path, tmp_path / "vsepp"])
+    odd = tmp_path / "odd"
+    shutil.copytree(tmp_path / "other", odd)
+    (odd / "config.yaml").write_text("modules: [theirs]\nloss: their_loss\n")
+    found, unreadable = find_runs([tmp_path, tmp_path / "vsepp"])
+    (line,) = unreadable
+    assert line.startswith(f"{odd}: cannot be read: ")
+    assert "there is no loss 'their_loss'" in line
+    assert line.endswith("if you trust them, give --module theirs")
     assert [run.folder.relative_to(tmp_path).as_posix() for run in found] == ["other", "vsepp/seed-0", "vsepp/seed-1"]
     assert found[0].results == ()
     with pytest.raises(UserError, match="unfinished: holds no run with a model"):

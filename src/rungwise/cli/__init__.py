@@ -59,6 +59,7 @@ BAD_INPUT, UNFORESEEN, INTERRUPTED = 2, 70, 130
 """Exit statuses; 70 is sysexits' internal software error, and 130 is the shells' status for Ctrl-C."""
 
 _TRACEBACK = "--traceback"
+_MODULE = "--module"
 _NO_ROOM = "out of memory; free some, or give smaller batches, smaller pictures or less data"
 """Message where there is no memory left to make another."""
 _NO_MEMORY = 12
@@ -69,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     ``--traceback``, anywhere on the line, shows where in the program an error comes from, and the messages of
-    libraries.
+    libraries. ``--module NAME`` imports a module first, whose losses, measures and sources can then be named.
 
     Args:
         arguments: Words after ``rungwise``; None takes those of this process, which then belongs to the command
@@ -156,11 +157,12 @@ def _outcome(words: list[str], loaded: Callable[[], None]) -> int:
     from rungwise.cli.frame import complain, is_unread, streams
 
     given, traced = _without_flag(words, _TRACEBACK)
+    given, modules = _without_modules(given)
     name = _named(given)
     with streams():
         try:
             try:
-                code = _run(given, loaded)
+                code = _run(given, loaded, modules)
             except SystemExit:  # how help ends
                 print(end="", flush=True)
                 raise
@@ -298,7 +300,24 @@ def _without_flag(given: list[str], flag: str) -> tuple[list[str], bool]:
     return kept + given[end:], len(kept) < end
 
 
-def _run(given: list[str], loaded: Callable[[], None]) -> int:
+def _without_modules(given: list[str]) -> tuple[list[str], list[str]]:
+    """The words without ``--module NAME``, wherever it stands before ``--``, and the names."""
+    end = given.index("--") if "--" in given else len(given)
+    words, modules, at = [], [], 0
+    while at < end:
+        word = given[at]
+        if word == _MODULE:
+            modules.append(given[at + 1] if at + 1 < end else "")
+            at += 1
+        elif word.startswith(f"{_MODULE}="):
+            modules.append(word.partition("=")[2])
+        else:
+            words.append(word)
+        at += 1
+    return words + given[end:], modules
+
+
+def _run(given: list[str], loaded: Callable[[], None], modules: Sequence[str] = ()) -> int:
     import importlib
 
     if given[:1] == ["--version"]:
@@ -313,6 +332,10 @@ def _run(given: list[str], loaded: Callable[[], None]) -> int:
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
+    if modules:
+        from rungwise.parts import import_named
+
+        import_named(modules)
     command = importlib.import_module("rungwise.cli." + _MODULES.get(given[0], "_{}").format(given[0]))
     loaded()
     code: int = command.main(given[1:])
@@ -335,6 +358,8 @@ def _overview() -> str:
         "",
         "rungwise COMMAND --help shows the usual options, --help-all shows all.",
         "rungwise --version tells the version.",
+        "--module NAME with any command imports a module of your own first, with its",
+        "losses, measures and sources of relevance; NAME may be a file, such as my.py.",
         "--traceback with any command shows where in the program an error comes from.",
     ]
     return "\n".join(lines)

@@ -1,7 +1,9 @@
 from ._entry_points import GROUPS as GROUPS
 from ._entry_points import Group as Group
-from ._named_modules import check_names as check_names
+from ._entry_points import load_offered as load_offered
+from ._entry_points import offered as offered
 from ._named_modules import import_named as import_named
+from ._named_modules import is_imported as is_imported
 from ._named_modules import named_modules as named_modules
 from ._origins import Origins as Origins
 from ._origins import origins_of as origins_of

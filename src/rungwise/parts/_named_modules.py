@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.util
 import re
 import sys
@@ -48,7 +49,7 @@ def import_named(names: Iterable[str], *, option: str = "--module") -> None:
             _import_file(name, option)
             _imported[str(_whole(name))] = None
         else:
-            check_names([name], option)
+            _check_names([name], option)
             _import_module(name, option)
             _imported[name] = None
 
@@ -58,10 +59,15 @@ def named_modules() -> tuple[str, ...]:
     return tuple(_imported)
 
 
-def check_names(names: Iterable[str], where: str) -> None:
+def is_imported(name: str) -> bool:
+    """Whether a module is imported, as a person named it or in any other way."""
+    return module_name(name) in sys.modules
+
+
+def _check_names(names: Iterable[str], where: str) -> None:
     """Refuse what is no dotted name of a module, such as the path of a file.
 
-    >>> check_names(["../mylosses.py"], "run.yaml: modules")
+    >>> _check_names(["../mylosses.py"], "run.yaml: modules")
     Traceback (most recent call last):
     rungwise.core.UserError: run.yaml: modules: '../mylosses.py' is no dotted name of a module; give a file with ...
     """
@@ -104,7 +110,7 @@ def _import_file(name: str, option: str) -> None:
     if not path.is_file():
         raise UserError(f"{option} {name}: there is no such file; give a file that ends with .py, or a module's name")
     stem = path.stem
-    check_names([stem], f"{option} {name}")
+    _check_names([stem], f"{option} {name}")
     if _files.get(stem) == path:
         return
     if stem in sys.modules or importlib.util.find_spec(stem) is not None:

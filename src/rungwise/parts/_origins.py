@@ -125,7 +125,8 @@ def _names(value: Any) -> tuple[str, ...]:
     return tuple(one for one in listed if isinstance(one, str) and _NAME.fullmatch(one))
 
 
-_record: ContextVar[Origins] = ContextVar("record", default=Origins())
+_NOTHING = Origins()
+_record: ContextVar[Origins] = ContextVar("record", default=_NOTHING)
 
 
 @contextmanager

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from rungwise.core import UserError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+from rungwise.core import UserError, adapter
 from rungwise.core.output import printable
 from rungwise.parts._entry_points import Group, load_offered, offered
 from rungwise.parts._origins import remedy
@@ -69,6 +72,36 @@ class Registry(Generic[T]):
             raise UserError(f"{name!r} names several of the kind {self.what}: {', '.join(sorted(found))}; rename one")
         return found.popitem()[1]
 
+    def configured(
+        self, value: Any, base: type[Any], config_of: Callable[[type[T]], type[Any]], usual: str | None = None
+    ) -> Any:
+        """The configuration that plain values name by ``kind``, for a validator of a field.
+
+        Args:
+            value: A configuration, which stays as it is; a name; or a mapping of options with a ``kind``.
+            base: Base of the configurations.
+            config_of: Configuration of a part.
+            usual: Kind of a mapping that names none; None refuses one.
+
+        Raises:
+            ValidationError: If an option is none, or does not fit; its place begins with the kind.
+        """
+        if isinstance(value, base):
+            return value
+        values = {"kind": value} if isinstance(value, str) else value
+        kind = values.get("kind", usual) if isinstance(values, Mapping) else None
+        try:
+            if kind is None:
+                raise UserError(f"name the {self.what} by its kind: {', '.join(self.names())}")
+            found = config_of(self.named(str(kind)))
+        except UserError as error:
+            raise PydanticCustomError("kind", "{message}", {"message": printable(str(error))}) from None
+        try:
+            return adapter(found).validate_python({**values, "kind": kind})
+        except ValidationError as error:
+            placed = [_placed(one, str(kind)) for one in error.errors()]
+            raise ValidationError.from_exception_data(error.title, placed) from None
+
     def unknown(self, name: str, known: Iterable[str] = ()) -> UserError:
         """The refusal of a name: what was recorded of it, or the names that there are."""
         shown = printable(name)[:_LONGEST]
@@ -79,6 +112,12 @@ class Registry(Generic[T]):
     def _imported(self, name: str) -> dict[str, type[T]]:
         """Classes of a name by their places; one that is defined anew in its place, as in a notebook, replaces it."""
         return {f"{one.__module__}.{one.__qualname__}": one for one in self.classes() if self.name_of(one) == name}
+
+
+def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
+    """An error in a part's options, located under the part's name."""
+    what = PydanticCustomError("option", "{message}", {"message": error["msg"]})
+    return InitErrorDetails(type=what, loc=(kind, *error["loc"]), input=error["input"])
 
 
 def concrete_below(base: Any) -> Iterator[Any]:

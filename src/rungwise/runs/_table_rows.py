@@ -40,13 +40,16 @@ class RunWithResults:
     results: tuple[Result, ...]
 
 
-def find_runs(folders: Iterable[Path]) -> tuple[RunWithResults, ...]:
-    """The runs in some folders: each folder is a run, or holds some, such as the seeds of a run.
+def find_runs(folders: Iterable[Path]) -> tuple[tuple[RunWithResults, ...], tuple[str, ...]]:
+    """The runs in some folders, and a line for each that cannot be read, such as one with a loss that is not imported.
+
+    Each folder is a run, or holds some, such as the seeds of a run.
 
     Raises:
-        UserError: If a folder is missing or holds no run, or settings or a result are damaged.
+        UserError: If a folder is missing or holds no run.
     """
     found: dict[Path, RunWithResults] = {}
+    unreadable: dict[Path, str] = {}
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: is no folder; name one that rungwise train wrote, or one of several runs")
@@ -54,9 +57,12 @@ def find_runs(folders: Iterable[Path]) -> tuple[RunWithResults, ...]:
         if not own:
             raise UserError(f"{folder}: holds no run with a model; name a folder that rungwise train wrote")
         for one in own:
-            results = tuple(kept.result for kept in kept_results(one))
-            found[one.resolve()] = RunWithResults(one, load_run_config(one / CONFIG), results)
-    return tuple(found.values())
+            try:
+                results = tuple(kept.result for kept in kept_results(one))
+                found[one.resolve()] = RunWithResults(one, load_run_config(one / CONFIG), results)
+            except UserError as error:
+                unreadable[one.resolve()] = f"{one}: cannot be read: {error}"
+    return tuple(found.values()), tuple(unreadable.values())
 
 
 def ours_for(paper: str, table: str, runs: Sequence[RunWithResults]) -> tuple[tuple[Ours, ...], tuple[str, ...]]:

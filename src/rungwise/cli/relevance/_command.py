@@ -21,7 +21,7 @@ from rungwise.data import ImageCaptions, read, with_splits
 from rungwise.jobs import ADVANCED, MemberKey, Seldom, console, flag, say, say_issues
 from rungwise.relevance import Degrees, Direction, write_degrees
 from rungwise.relevance.combine import Cascade
-from rungwise.relevance.config import CONFIGS, KINDS, Building, HumanConfig, SourceConfig
+from rungwise.relevance.config import CONFIGS, SOURCES, Building, HumanConfig, SourceConfig
 from rungwise.relevance.human import HumanJudgements
 from rungwise.relevance.storage.pair_cache import PairCache
 from rungwise.relevance.storage.saved import refuse_other
@@ -122,9 +122,9 @@ def main(arguments: list[str]) -> int:
     if arguments[0] in TASKS:
         module, _ = TASKS[arguments[0]]
         return int(import_module(module).main(arguments[1:]))
-    if arguments[0] not in KINDS:
+    if not SOURCES.has(arguments[0]):
         raise UserError(_misspelt(arguments[0]))
-    config, saved, described = _parsed(KINDS[arguments[0]], with_ray(arguments[1:]))
+    config, saved, described = _parsed(SOURCES.named(arguments[0]), with_ray(arguments[1:]))
     _check_options(config, saved, described)
     if saved.out is not None:
         refuse_other(saved.out)
@@ -168,6 +168,8 @@ def _overview() -> str:
     lines = ["usage: rungwise relevance SOURCE DATA [--out FOLDER] ...", ""]
     lines += ["How well every caption describes every picture, by one of these sources:", ""]
     lines += [f"  {config.kind:<14} {_purpose(config)}" for config in CONFIGS]
+    others = SOURCES.names()[len(CONFIGS) :]
+    lines += ["", f"Of your own: {', '.join(others)}"] if others else []
     lines += ["", "And besides:", ""]
     lines += [f"  {word:<20} {purpose}" for word, (_, purpose) in TASKS.items()]
     lines += ["", "rungwise relevance SOURCE --help says more."]
@@ -179,10 +181,10 @@ def _purpose(config: type[SourceConfig]) -> str:
 
 
 def _misspelt(name: str) -> str:
-    near = near_names(name, [*KINDS, *TASKS], least=0.75)
+    near = near_names(name, [*SOURCES.names(), *TASKS], least=0.75)
     guess = f"did you mean {near[0]}? " if near else ""
     return (
-        f"no source {name!r}; {guess}the source comes first, one of {', '.join(KINDS)}; besides there are"
+        f"no source {name!r}; {guess}the source comes first, one of {', '.join(SOURCES.names())}; besides there are"
         f" {', '.join(TASKS)}"
     )
 

@@ -57,7 +57,9 @@ def main(arguments: list[str]) -> int:
     if asked.runs:
         from rungwise.runs import find_runs, ours_for  # torch, which a printed table does not need
 
-        ours, left_out = ours_for(paper, number, find_runs(asked.runs))
+        runs, unreadable = find_runs(asked.runs)
+        ours, without = ours_for(paper, number, runs)
+        left_out = (*unreadable, *without)
         table = paper_table(paper, number, ours)
         table = replace(table, left_out=(*table.left_out, *left_out))
     if asked.json or asked.markdown:

@@ -11,6 +11,7 @@ from rungwise.core import from_plain, to_plain
 
 T = TypeVar("T")
 
+_KIND_OF_LOSS = "--loss.kind"
 _OPTION = re.compile(r"--([\w.-]+)\.kind(?:=(.*))?", re.DOTALL)
 
 
@@ -36,6 +37,20 @@ def with_kinds(settings: T, arguments: Sequence[str]) -> T:
         owner[names[-1]] = {"kind": kind}
         settings = from_plain(type(settings), plain, option)
     return settings
+
+
+def without_kind_of_loss(arguments: Sequence[str]) -> list[str]:
+    """The words without ``--loss.kind NAME``, which :func:`with_kinds` has followed: a loss has no such option.
+
+    >>> without_kind_of_loss(["vsepp", "--loss.kind", "ladder", "--loss.kind=ladder", "--seed", "1"])
+    ['vsepp', '--seed', '1']
+    """
+    words, after = [], False
+    for word in arguments:
+        if not after and word != _KIND_OF_LOSS and not word.startswith(f"{_KIND_OF_LOSS}="):
+            words.append(word)
+        after = word == _KIND_OF_LOSS
+    return words
 
 
 def _typed(arguments: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:

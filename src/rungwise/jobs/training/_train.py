@@ -20,6 +20,7 @@ from rungwise.jobs.evaluation import evaluate
 from rungwise.jobs.training._fit_model import fit
 from rungwise.jobs.training._options import Running, is_data
 from rungwise.jobs.training._seeds import check_seeds, say_spreads
+from rungwise.parts import named_modules
 from rungwise.training import CONFIG, HISTORY, MODEL
 from rungwise.training.config import is_preset_name, load_config, merged
 
@@ -236,6 +237,7 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     from rungwise.training.tracking import TerminalWatcher
 
     usable_cache(asked.cache)
+    config = replace(config, modules=tuple(dict.fromkeys((*config.modules, *named_modules()))))  # for whoever resumes
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
     given = data
     if data is None:

@@ -11,6 +11,7 @@ from rungwise.relevance.config._scene_graphs import SpiceConfig
 from rungwise.relevance.config._sources import (
     CONFIGS,
     KINDS,
+    SOURCES,
     AnySource,
     AnySourceOrNone,
     CascadeConfig,
@@ -25,6 +26,7 @@ from rungwise.relevance.config._words import CBoWConfig, CIDErConfig, CIDErDConf
 __all__ = [
     "CONFIGS",
     "KINDS",
+    "SOURCES",
     "AnySource",
     "AnySourceOrNone",
     "BiEncoderConfig",

@@ -17,6 +17,7 @@ from rungwise.core import UserError, from_plain, parse_yaml, user_path, yaml_lin
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.data import ImageCaptions
+from rungwise.parts import Registry, concrete_below
 from rungwise.relevance._base import Degrees
 from rungwise.relevance._captions import CaptionPairSource
 from rungwise.relevance.combine import Below, CascadeReport
@@ -287,7 +288,15 @@ CONFIGS: tuple[type[SourceConfig], ...] = (
 """Every source, in the order of their list on the command line."""
 
 KINDS: dict[str, type[SourceConfig]] = {config.kind: config for config in CONFIGS}
-"""Configurations by the name of their source."""
+"""Configurations of our own sources by name."""
+
+SOURCES: Registry[SourceConfig] = Registry(
+    "relevance",
+    "source",
+    lambda: (*CONFIGS, *(one for one in concrete_below(SourceConfig) if one not in CONFIGS)),
+    lambda config: config.kind,
+)
+"""Configurations of sources by name: ours, those of imported modules, and those that installed packages offer."""
 
 
 def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "relevance") -> SourceConfig:
@@ -304,7 +313,7 @@ def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "r
     2
     >>> source_config("bleu")
     Traceback (most recent call last):
-    rungwise.core.UserError: relevance: no source 'bleu'; there are cider-d, cider, tfidf, cbow, spice, ...
+    rungwise.core.UserError: relevance: there is no source 'bleu'; there are cider-d, cider, tfidf, cbow, spice, ...
     """
     if isinstance(value, SourceConfig):
         return value
@@ -314,10 +323,13 @@ def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "r
         raise UserError(f"{where}: give the name of a source or a mapping with its kind, got {type(value).__name__}")
     options = dict(value)
     kind = options.pop("kind", None)
-    if not isinstance(kind, str) or kind not in KINDS:
-        said = "the mapping has no kind" if kind is None else f"no source {kind!r}"
-        raise UserError(f"{where}: {said}; there are {', '.join(KINDS)}")
-    return from_plain(KINDS[kind], options, where)
+    if kind is None:
+        raise UserError(f"{where}: the mapping has no kind; there are {', '.join(SOURCES.names())}")
+    try:
+        found = SOURCES.named(str(kind))
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    return from_plain(found, options, where)
 
 
 AnySource = Annotated[SourceConfig, BeforeValidator(source_config)]
@@ -353,7 +365,8 @@ def degrees_of(
         return source_config(value, where).build(data, building=building)
     if not Path(value).expanduser().exists():
         raise UserError(
-            f"{where}: {value!r} is neither a folder of saved degrees nor a source; sources are {', '.join(KINDS)}"
+            f"{where}: {value!r} is neither a folder of saved degrees nor a source; sources are"
+            f" {', '.join(SOURCES.names())}"
         )
     stored = load(Path(value).expanduser(), data=data)
     owners = stored.image_of_caption
@@ -369,7 +382,7 @@ def degrees_of(
 
 def names_source(text: str) -> bool:
     """Whether a text is the name of a source, or one with options in braces, and not a path."""
-    return text in KINDS or text.lstrip().startswith("{")
+    return text.lstrip().startswith("{") or SOURCES.has(text)
 
 
 def _in_braces(text: str, where: str) -> dict[str, Any] | None:

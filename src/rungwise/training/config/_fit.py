@@ -13,6 +13,7 @@ import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core import STRICT, UserError, load_yaml, parse_yaml, read_text
+from rungwise.core.output import printable
 from rungwise.models import SavedModel, family
 from rungwise.models.io import AnyFitted
 from rungwise.models.subspace.methods import CCAConfig
@@ -59,6 +60,8 @@ class FitConfig:
 
     Attributes:
         preset: Name of the preset that this was read from; empty for a file of one's own. It decides nothing.
+        modules: Modules of your own, which are imported when this configuration is given to a training. In the folder
+            of a run they are a record, and are not imported.
         data: Pictures and captions, or features in their place.
         model: The model to fit: cca, scm, gmlda, gmmfa, mvda, mlcca, lcfs, lgcfl.
         grid: Settings of the model with the values to try, such as {dimension: [5, 10]}; every combination is fitted to
@@ -71,6 +74,7 @@ class FitConfig:
     __pydantic_config__ = STRICT
 
     preset: Annotated[str, tyro.conf.Fixed, tyro.conf.Suppress] = ""
+    modules: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ()
     data: CollectionConfig = field(default_factory=CollectionConfig)
     model: AnyFitted = field(default_factory=CCAConfig)
     grid: Grid = field(default_factory=dict)
@@ -132,7 +136,14 @@ def load_run_config(path: Path) -> AnyRunConfig:
     """
     values = parse_yaml(read_text(path, "settings_bytes"), path)
     kind = config_type(values) if isinstance(values, Mapping) else TrainConfig
-    return load_yaml(kind, path)
+    try:
+        return load_yaml(kind, path)
+    except UserError as error:
+        modules = values.get("modules") if isinstance(values, Mapping) else None
+        if not modules or not isinstance(modules, list):
+            raise
+        names = " ".join(f"--module {printable(str(one))[:100]}" for one in modules[:20])
+        raise UserError(f"{error}; the run was made with modules of its own: if you trust them, give {names}") from None
 
 
 def is_fit(folder: Path) -> bool:

@@ -10,17 +10,15 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
-from pydantic import BeforeValidator, ValidationError
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic import BeforeValidator
 
-from rungwise.core import STRICT, UserError, adapter
-from rungwise.core.output import printable
+from rungwise.core import STRICT, UserError
 from rungwise.losses import Loss, Reduction
 from rungwise.parts import Registry, concrete_below
 
@@ -119,33 +117,7 @@ LOSSES: Registry[Loss] = Registry("losses", "loss", lambda: concrete_below(Loss)
 """Losses by name: those of the package, all others that are imported, and those that installed packages offer."""
 
 
-def _parsed(value: Any) -> Any:
-    """Configuration of the loss that plain values name by ``kind``."""
-    if isinstance(value, LossConfig):
-        return value
-    if isinstance(value, str):
-        value = {"kind": value}
-    kind = value.get("kind") if isinstance(value, Mapping) else None
-    try:
-        if kind is None:
-            raise UserError(f"name the loss by its kind: {', '.join(LOSSES.names())}")
-        config = config_of(LOSSES.named(str(kind)))
-    except UserError as error:
-        raise PydanticCustomError("loss_kind", "{message}", {"message": printable(str(error))}) from None
-    try:
-        return adapter(config).validate_python(value)
-    except ValidationError as error:
-        place = [_placed(one, str(kind)) for one in error.errors()]
-        raise ValidationError.from_exception_data(error.title, place) from None
-
-
-def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
-    """An error in a loss's options, located under the loss's name."""
-    what = PydanticCustomError("loss_option", "{message}", {"message": error["msg"]})
-    return InitErrorDetails(type=what, loc=(kind, *error["loc"]), input=error["input"])
-
-
-AnyLoss = Annotated[LossConfig, BeforeValidator(_parsed)]
+AnyLoss = Annotated[LossConfig, BeforeValidator(lambda value: LOSSES.configured(value, LossConfig, config_of))]
 """Type of a field that holds a loss: its name (``sum_of_hinges``) or a mapping (``{kind: ladder, shares: [0.01]}``)."""
 
 

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core import MissingFileError, UserError, is_regular, read_text
-from rungwise.core.output import short_repr
+from rungwise.core.output import printable, short_repr
 from rungwise.core.text import near_names
 
 if TYPE_CHECKING:
@@ -175,7 +175,32 @@ def load_config(name_or_file: str, dataset: str = "") -> AnyRunConfig:
         values = _mapping(read_text(path, "settings_bytes"), str(path))
     except MissingFileError:
         raise UserError(f"{path}: no such configuration file") from None
-    return _built(_settings(values), str(path))
+    settings = _settings(values)
+    _import_modules(settings, path)
+    return _built(settings, str(path))
+
+
+def _import_modules(settings: Mapping[str, Any], path: Path) -> None:
+    """Import the modules of a configuration that a person wrote; those that a run recorded are named in a refusal.
+
+    A run's folder may have been made by somebody else, so nothing that it says is imported.
+    """
+    modules = settings.get("modules", ())
+    if not modules:
+        return
+    if not isinstance(modules, list | tuple) or not all(isinstance(one, str) for one in modules):
+        raise UserError(f"{path}: modules must be a list of names, such as [mylosses]")
+    from rungwise.parts import import_named, is_imported
+    from rungwise.training._run_folder import is_run
+
+    if not is_run(path.parent):
+        import_named(modules, option=f"{path}: modules")
+    elif lacking := [one for one in modules if not is_imported(one)]:
+        names = " ".join(f"--module {printable(one)[:100]}" for one in lacking)
+        raise UserError(
+            f"{path}: this run was made with modules of its own, and what a folder names is not imported; if you trust"
+            f" them, give {names}"
+        )
 
 
 def load_training(name_or_file: str) -> TrainConfig:
