@@ -17,6 +17,7 @@ from rungwise.parts._origins import remedy
 
 T = TypeVar("T")
 _LONGEST = 100
+_UNEXPECTED = "unexpected_keyword_argument"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ class Registry(Generic[T]):
         if not found:
             raise self.unknown(name)
         if len(found) > 1:
-            raise UserError(f"{name!r} names several of the kind {self.what}: {', '.join(sorted(found))}; rename one")
+            raise UserError(
+                f"{name!r} is the name of more than one {self.what}: {', '.join(sorted(found))}; rename one"
+            )
         return found.popitem()[1]
 
     def configured(
@@ -116,7 +119,9 @@ class Registry(Generic[T]):
 
 def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
     """An error in a part's options, located under the part's name."""
-    what = PydanticCustomError("option", "{message}", {"message": error["msg"]})
+    what: Any = PydanticCustomError("option", "{message}", {"message": error["msg"]})
+    if error["type"] == _UNEXPECTED:
+        what = _UNEXPECTED  # whoever reads the settings looks for a similar one
     return InitErrorDetails(type=what, loc=(kind, *error["loc"]), input=error["input"])
 
 

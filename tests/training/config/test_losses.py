@@ -257,7 +257,9 @@ def test_two_losses_of_one_name_are_told_apart_by_renaming_one() -> None:
     assert LOSSES.named("stretched") is defined_anew
     elsewhere = another("library")
     assert elsewhere.__module__ == "library"
-    with pytest.raises(UserError, match="'stretched' names several losses: library.Stretched, notebook.Stretched"):
+    with pytest.raises(
+        UserError, match="'stretched' is the name of more than one loss: library.Stretched, notebook.Stretched"
+    ):
         from_plain(TrainConfig, {"loss": "stretched"}, "config.yaml")
 
 

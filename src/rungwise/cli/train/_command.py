@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from rungwise.cli.frame import HELP, HELP_ALL, options, parse, refuse_unknown
-from rungwise.cli.train._kinds import with_kinds, without_kind_of_loss
+from rungwise.cli.train._kinds import with_kinds, without_kinds
 from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
 from rungwise.core import UserError
 from rungwise.jobs import program, say
@@ -88,7 +88,9 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]
     default = whole(config=named or QUICK, settings=settings)
     return (
         named,
-        parse(whole, without_kind_of_loss(arguments), _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,)),
+        parse(
+            whole, without_kinds(settings, arguments), _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,)
+        ),
         picked,
     )
 
