@@ -32,4 +32,5 @@ from ._splits import with_share as with_share
 from ._splits import with_splits as with_splits
 from ._splits import with_validation as with_validation
 from .files import FeatureRows as FeatureRows
+from .layouts import CollectionReader as CollectionReader
 from .layouts import dataset_of as dataset_of

@@ -29,6 +29,7 @@ from rungwise.data.labelled import (
 from rungwise.data.layouts import (
     PACKED_SUFFIXES,
     PICTURE_SUFFIXES,
+    READERS,
     SHARD_SUFFIX,
     TABLE_SUFFIXES,
     Key,
@@ -53,11 +54,13 @@ from rungwise.data.layouts import (
     read_flickr8k,
     read_folder,
     read_karpathy,
+    read_own,
     read_picture_tables,
     read_precomputed,
     read_shards,
     read_tables,
     readable_name,
+    recognised_as,
     shards,
     table_files,
     token_files,
@@ -67,6 +70,7 @@ from rungwise.data.layouts import SUFFIX as PARQUET_SUFFIX
 from rungwise.data.sidecars import TEXT_FILES, read_text_captions, unread_texts, with_descriptions
 
 _ARROW_SUFFIX = ".arrow"
+_KNOWN_SUFFIXES = frozenset({".json", ".npy", ".txt", MAT_SUFFIX, SHARD_SUFFIX, *TABLE_SUFFIXES})
 PRECOMPUTED = "precomputed"
 WEBDATASET = "webdataset"
 
@@ -166,7 +170,8 @@ def read(
         path: A folder, or the file that holds the captions or the features. Or several of them, which become one
             collection: the name of each folder stands before the ids of its pictures (``"rome/a.jpg"``), and
             ``"NAME=FOLDER"`` gives it another.
-        layout: Read it as this layout, one of :data:`LAYOUTS`, whatever else lies there.
+        layout: Read it as this layout, one of :data:`LAYOUTS` or that of an imported
+            :class:`~rungwise.data.CollectionReader`, whatever else lies there.
         captions: File of the captions of the pictures in the folder ``path``, in place of those that lie there. Or the
             captions themselves, one text or several for each of a list of pictures.
         key: Which members of a WebDataset shard belong together: those whose names are equal to the first dot, or with
@@ -235,9 +240,9 @@ def source_of_files(
     exclude: Sequence[str] = (),
 ) -> CollectionSource:
     """Where a collection is to be read from, for :func:`read_again`; the arguments are those of :func:`read`."""
-    if layout is not None and layout not in LAYOUTS:
+    if layout is not None and layout not in LAYOUTS and not READERS.has(layout):
         raise UserError(
-            f"layout={layout!r}: no such layout; there are {', '.join(LAYOUTS)}",
+            f"layout={layout!r}: no such layout; there are {', '.join([*LAYOUTS, *READERS.names()])}",
             parameters={f"layout={layout!r}": "layout"},
         )
     if key not in get_args(Key):
@@ -332,6 +337,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
     if address := address_of(path):
         return _read_objects(address, layout, options), path
     require_there(path)
+    if layout is not None and layout not in LAYOUTS:
+        return read_own(layout, path), path
     if captions is not None:
         require_there(captions)
         if not path.is_dir():
@@ -344,6 +351,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
         if len(features) > len(beside):
             return features, path
     if not path.is_dir():
+        if layout is None and not _is_known(path) and (own := recognised_as(path)) is not None:
+            return read_own(own, path), path
         _check_kind(path)
         if split := split_of_rows(path):
             return read_feature_folder(path.parent, options.captions_only, split), path
@@ -374,6 +383,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
     if rows is not None and take_rows:
         data = read_features(rows) if data is None else with_features(data, rows)
     else:
+        if data is None and layout is None and captions is None and (own := recognised_as(path)) is not None:
+            return read_own(own, path), path
         if data is None and not files.pictures:
             _refuse_what_is_known(files)
         if data is None and layout in (None, TEXT_FILES):
@@ -454,10 +465,14 @@ def _check_kind(path: Path) -> None:
     if suffix in PICTURE_SUFFIXES:
         raise UserError(f"{path}: is a single picture; give the folder that holds it")
     _refuse_file(path)
-    known = {".json", ".npy", ".txt", MAT_SUFFIX, SHARD_SUFFIX, *TABLE_SUFFIXES}
-    if not (suffix in known or is_token_file(path)):
-        kinds = ", ".join(sorted(known))
+    if not _is_known(path):
+        kinds = ", ".join(sorted(_KNOWN_SUFFIXES))
         raise UserError(f"{path}: not a kind of file that holds captions ({kinds}); give such a file or a folder")
+
+
+def _is_known(path: Path) -> bool:
+    """Whether a file is of a kind that holds captions or features."""
+    return path.suffix.lower() in _KNOWN_SUFFIXES or is_token_file(path)
 
 
 def _refuse_what_is_known(files: PictureFolder) -> None:

@@ -97,7 +97,7 @@ class _Collections:
 
     def __init__(self, place: Path | None) -> None:
         self._place = place
-        self._known: dict[tuple[str, Key, bool], ImageCaptions | UserError] = {}
+        self._known: dict[tuple[str, Key, bool, str], ImageCaptions | UserError] = {}
 
     def of(self, run: RunFiles) -> tuple[TrainConfig, ImageCaptions]:
         """The configuration with the path of the data, and the data with the splits that training sees.
@@ -108,7 +108,7 @@ class _Collections:
         if run.config is None:
             raise UserError(f"{_UNSEEN}: the configuration cannot be read")
         config = replace(run.config, data=replace(run.config.data, path=str(self._place or run.config.data.path)))
-        asked = config.data.path, config.data.key, config.data.join_restval
+        asked = config.data.path, config.data.key, config.data.join_restval, config.data.layout
         if asked not in self._known:
             self._known[asked] = _read(*asked)
         data = self._known[asked]
@@ -118,11 +118,11 @@ class _Collections:
         return config, with_share(seen, config.data.train, config.data.share, config.seed)
 
 
-def _read(path: str, key: Key, join_restval: bool) -> ImageCaptions | UserError:
+def _read(path: str, key: Key, join_restval: bool, layout: str) -> ImageCaptions | UserError:
     if not path:
         return UserError(f"{_UNSEEN}: the configuration names no data; name them with --data")
     try:
-        return read(path, key=key, join_restval=join_restval)
+        return read(path, layout=layout or None, key=key, join_restval=join_restval)
     except UserError as error:
         return UserError(f"{_UNSEEN}: {error}, or name the data with --data")
 

@@ -18,7 +18,7 @@ from rungwise.core.disk import replacing
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.core.text import near_names
 from rungwise.data import ImageCaptions, read, with_splits
-from rungwise.jobs import ADVANCED, MemberKey, Seldom, console, flag, say, say_issues
+from rungwise.jobs import ADVANCED, Layout, MemberKey, Seldom, console, flag, say, say_issues
 from rungwise.relevance import Degrees, Direction, write_degrees
 from rungwise.relevance.combine import Cascade
 from rungwise.relevance.config import CONFIGS, SOURCES, Building, HumanConfig, SourceConfig
@@ -83,6 +83,7 @@ class SaveOptions:
 
     data: Data
     split: str = "all"
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     captions_only: bool = False
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
@@ -130,7 +131,7 @@ def main(arguments: list[str]) -> int:
         refuse_other(saved.out)
     if (cache := getattr(config, "cache", None)) is not None:
         PairCache(cache.expanduser())  # which refuses a file of something else
-    data = read(saved.data, key=saved.key, captions_only=saved.captions_only)
+    data = read(saved.data, layout=saved.layout, key=saved.key, captions_only=saved.captions_only)
     say_issues(data.issues)
     whole = data
     if saved.split != "all":

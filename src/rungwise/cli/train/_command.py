@@ -123,7 +123,11 @@ def main(arguments: list[str]) -> int:
         say(f"no preset is named, so this is rungwise train {QUICK}; rungwise presets lists the others")
     if picked is not None and is_first():
         say(picked.why)
-    same = picked is not None and not config.data.join_restval and config.data.key == picked.key
+    same = (
+        picked is not None
+        and not config.data.join_restval
+        and (config.data.key, config.data.layout) == (picked.key, "")
+    )
     trained = go(config, asked, picked.data if picked is not None and same else None)
     run = trained.run
     if not is_first():

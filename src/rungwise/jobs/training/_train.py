@@ -243,7 +243,8 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     if data is None:
         if not config.data.path:
             raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
-        data = read(config.data.path, key=config.data.key, join_restval=config.data.join_restval)
+        of = config.data
+        data = read(of.path, layout=of.layout or None, key=of.key, join_restval=of.join_restval)
     check_fits(config, data)
     if why := why_untrained(data, config.data.train, config.data.validation):
         others = [one for one in data.split_names if one not in (config.data.validation, NO_SPLIT)]

@@ -46,6 +46,7 @@ class DataConfig(Bounded, CollectionConfig):
         train: Splits to train on.
         validation: Split that chooses the snapshot.
         key: Members of tar archives go together by their names to the first dot, or (stem) to the last.
+        layout: Read the data as this layout, whatever else lies there; empty recognises it.
         join_restval: Count COCO's restval pictures as training pictures.
         relevance: Degrees for losses that need them: a source by name (tfidf), a source with options
             ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes have
