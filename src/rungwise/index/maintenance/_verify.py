@@ -125,7 +125,7 @@ def _refuse_damaged(issues: Sequence[Issue], others: str) -> None:
         )
 
 
-def _store(folder: Path, kind: factory.Kind, name: str) -> Iterator[Check]:
+def _store(folder: Path, kind: str, name: str) -> Iterator[Check]:
     """Check the files first: what an engine says of a damaged one does not name it."""
     try:
         store = factory.open_store(kind, folder, name, all_vectors=True)
