@@ -34,7 +34,7 @@ BROUGHT = {"pydantic_core": "pydantic", "google": "onnx", "grpc": "pymilvus"}
 BY_HAND = {"spacy"}
 """Libraries that no extra has: what needs them says in words of its own how to install them."""
 BARE = (
-    "_exports.py", "__init__.py", "core", "similarity", "losses", "metrics", "calibration", "data", "language",
+    "_exports.py", "__init__.py", "core", "parts", "similarity", "losses", "metrics", "calibration", "data", "language",
     "relevance", "scenes", "evaluation", "planning", "cli",
 )  # fmt: skip
 """Parts that import nothing but the ten dependencies when they are loaded."""

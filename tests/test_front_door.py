@@ -7,6 +7,7 @@ rungwise.jobs.searches._local_search, rungwise.jobs.searches._options and rungwi
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 from dataclasses import fields
@@ -27,6 +28,7 @@ from rungwise.jobs.searches import Search
 from rungwise.jobs.training import Running
 from rungwise.scenes import SceneConfig, generate
 from tests.house import modules
+from tests.rooms import ROOT
 
 FUNCTIONS = {
     "build_index": MakeIndex,
@@ -120,6 +122,17 @@ def test_an_index_is_made_searched_and_calibrated(scenes, run, capsys):
     assert rungwise.search(index, like=answer.hits[0].id, quiet=True).hits[0].id != answer.hits[0].id
     found = rungwise.calibrate(scenes / "index", queries=40, quiet=True)
     assert found.place is not None or found.why_not
+
+
+@pytest.mark.slow
+def test_the_page_runs_as_it_is_printed(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(code, "docs/python.md", "exec"), names)
+    assert names["result"].numbers == names["same"].numbers
+    assert len(names["answer"].hits) == 5
 
 
 def test_quiet_prints_nothing_and_else_the_lines_of_the_command_are_printed(scenes, run, capsys):

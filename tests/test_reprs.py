@@ -17,6 +17,7 @@ from rungwise.data.files import FeatureRows
 from rungwise.evaluation import Comparison, Result, compare, evaluate
 from rungwise.evaluation.inputs import RankedLists
 from rungwise.index import Answer
+from rungwise.jobs import Run
 from rungwise.relevance.lexical import TfIdf
 from tests.house import exports_of, modules
 
@@ -27,7 +28,7 @@ _LISTS = re.compile(r"tuple\[[^\[\]]*(\[.*\])?, \.\.\.\]|Sequence|list\[|frozens
 _ARRAYS = re.compile(
     r"NDArray|ArrayLike|Tensor|Block\b|Vectors|Positions|Values\b|Scores\b|Integers|Ratings|ImageInputs"
 )
-OWN_FORM = (Answer, Comparison, ImageCaptions, Result)
+OWN_FORM = (Answer, Comparison, ImageCaptions, Result, Run)
 """Values whose text is made of their parts; real ones are tried."""
 
 

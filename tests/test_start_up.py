@@ -42,6 +42,7 @@ PACKAGES = {
     "rungwise.language": "",
     "rungwise.metrics": "numpy",
     "rungwise.models": "",
+    "rungwise.parts": "",
     "rungwise.planning": "",
     "rungwise.quality": "",
     "rungwise.relevance": "",

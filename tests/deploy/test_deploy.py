@@ -24,9 +24,9 @@ import yaml
 from rungwise.cli import COMMANDS
 from rungwise.cli._serve import Serve
 from rungwise.cli.frame import options, parse, with_ray
+from rungwise.cli.index._command import IndexCommand
 from rungwise.core.version import __version__
 from rungwise.index import Index
-from rungwise.jobs.index import MakeIndex
 from rungwise.serving import ServerSettings, ServingLimits, background
 from tests.colour_model import ColourModel, colour_pictures
 
@@ -250,13 +250,13 @@ def test_commands_of_compose_exist_with_these_options(file: str) -> None:
     assert serve.limits.uploads_per_client == ServingLimits().uploads_at_once
     command, *words = typed(services["index"]["command"])
     assert command == "index"
-    index = parse(MakeIndex, words, "rungwise index")
+    index = parse(IndexCommand, words, "rungwise index")
     assert words[words.index("--out") + 1] == serve.index
     assert index.model == "/model"
     if file == "compose.yaml":
         command, *further = services["follow"]["command"]
         assert (command, further) == ("index", [*words, "--watch"])
-        assert parse(MakeIndex, further, "rungwise index").watch
+        assert parse(IndexCommand, further, "rungwise index").watch
         assert urlsplit(serve.index).scheme == "milvus"
         assert serve.model == "/model"
     else:
@@ -297,10 +297,10 @@ def test_commands_in_the_comments_exist() -> None:
         for command, rest in re.findall(r"rungwise(?::[\d.]+)? ([a-z]+)((?: +[-\w./:]+)*)", path.read_text("utf-8")):
             if command in COMMANDS and rest:
                 words = shlex.split(rest)
-                if command == "index" and "--ray" not in options(MakeIndex):
+                if command == "index" and "--ray" not in options(IndexCommand):
                     words = words[: words.index("--ray")] if "--ray" in words else words
                 if command == "index":
-                    parse(MakeIndex, with_ray(words), "rungwise index")
+                    parse(IndexCommand, with_ray(words), "rungwise index")
                 found += 1
     assert found
 

@@ -22,7 +22,7 @@ from typing import Any
 from unittest import mock
 
 from rungwise.cli.examine._verify import UNCHECKED
-from rungwise.cli.frame import _terminal as terminal
+from rungwise.jobs import _terminal as terminal
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
 from tests.hostile.counting import Case, Verdict

@@ -25,7 +25,7 @@ from typing import Any
 from unittest import mock
 
 from rungwise.cli import COMMANDS
-from rungwise.cli.frame import _terminal as terminal
+from rungwise.jobs import _terminal as terminal
 from tests.hostile import world as good
 from tests.hostile.choice import Choice
 from tests.hostile.commands import _READY, _SERVERS

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rungwise.core import UserError
-from rungwise.core.output import TextTable, in_few_lines, notebook_html, one_line, quoted, some_of
+from rungwise.core.output import in_few_lines, notebook_html, one_line, quoted, some_of
 from rungwise.data import CollectionSource, Issue
 from rungwise.data.pictures import thumbnail
 from rungwise.index._answers import Hit, hits_of
@@ -167,8 +168,13 @@ class ReadableIndex:
         return in_few_lines(f"{type(self).__name__} {one_line(self.manifest.name, 60)!r}", self._facts())
 
     def _repr_html_(self) -> str:
-        table = TextTable(("", " "), self._facts(), frozenset({"", " "}))
-        return notebook_html(f"{type(self).__name__} {one_line(self.manifest.name, 60)!r}", table.html())
+        rows = (
+            f'<tr><td class="left">{escape(name)}</td><td class="left">{escape(text)}</td></tr>'
+            for name, text in self._facts()
+        )
+        return notebook_html(
+            f"{type(self).__name__} {one_line(self.manifest.name, 60)!r}", f"<table>{''.join(rows)}</table>"
+        )
 
     def _facts(self) -> list[tuple[str, str]]:
         """What people ask of an index first; no store is opened for it, and one that is gone says so."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FILE
+from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, AnyPath, Given, PathOrNone, Texts, given
 from rungwise.jobs._terminal import say
@@ -45,6 +46,8 @@ class Compare(JobOptions):
     seed: int = field(default=0, metadata=ADVANCED)
     by: str | None = None
     out: PathOrNone = given(None, WRITTEN_FILE)
+
+    __repr__ = short_repr
 
 
 def _show_nothing(_: Comparison) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from inspect import cleandoc, signature
 from pathlib import Path
+from textwrap import dedent
 from types import MappingProxyType
 from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -72,7 +73,7 @@ def function_of(name: str, options: Callable[P, O], work: Callable[[O], R], abou
     returned = signature(work).return_annotation
     call.__signature__ = signature(options).replace(return_annotation=returned)  # type: ignore[attr-defined]
     own = cleandoc(options.__doc__ or "").replace("\nAttributes:\n", "\nArgs:\n", 1)
-    call.__doc__ = f"{own}\n\n{cleandoc(about)}\n"
+    call.__doc__ = f"{own}\n\n{dedent(about).strip()}\n"
     return call
 
 

@@ -91,6 +91,8 @@ class SeedRuns:
     test: Mapping[str, Mapping[str, Spread]]
     finished: bool
 
+    __repr__ = short_repr
+
     @property
     def median(self) -> Mapping[str, int]:
         """Seed of the run whose rsum on the test split is the median, by protocol.

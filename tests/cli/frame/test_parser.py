@@ -161,7 +161,7 @@ def test_the_settings_that_train_knows_by_name_are_those_of_its_configuration() 
     from rungwise.cli.train._command import SETTINGS
     from rungwise.training.config import TrainConfig
 
-    assert set(SETTINGS) == {one.name.replace("_", "-") for one in fields(TrainConfig)} - {"preset"}
+    assert set(SETTINGS) == {one.name.replace("_", "-") for one in fields(TrainConfig)} - {"preset", "modules"}
 
 
 @dataclass
@@ -198,7 +198,7 @@ def test_of_the_processes_of_a_run_the_first_one_alone_writes(monkeypatch: pytes
 
 
 def test_too_few_open_files_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def run(given: list[str], loaded: object) -> int:
+    def run(given: list[str], loaded: object, modules: object) -> int:
         raise RuntimeError("lance: Too many open files (os error 24)")
 
     monkeypatch.setattr("rungwise.cli._run", run)

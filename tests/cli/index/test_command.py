@@ -14,6 +14,7 @@ import pytest
 
 from rungwise import data
 from rungwise.cli import main
+from rungwise.cli.index._command import WITHHELD
 from rungwise.index import Index
 from rungwise.jobs.index import _build as commands
 from rungwise.jobs.index import beside
@@ -250,7 +251,7 @@ def test_a_folder_that_holds_nothing_any_more_costs_nothing(
     )
     for _ in range(2):
         capsys.readouterr()
-        assert main(["index", "photos"]) == commands.WITHHELD
+        assert main(["index", "photos"]) == WITHHELD
         said = capsys.readouterr().out
         assert kept in said.splitlines()
         assert "next:" not in said
@@ -339,7 +340,7 @@ def test_several_folders_make_one_index_and_none_is_forgotten(
     assert f"take the pictures of {tmp_path / 'scans'} out of it with --allow-removals" in capsys.readouterr().err
     shutil.move(tmp_path / "scans", tmp_path / "away")
     (pictures / "0.jpg").unlink()
-    assert main(["index", "photos", "scans", "--out", "both"]) == commands.WITHHELD
+    assert main(["index", "photos", "scans", "--out", "both"]) == WITHHELD
     said = capsys.readouterr().out
     assert "0 added, 0 changed, 0 removed, 6 unchanged" in said
     assert f"{tmp_path / 'scans'} is empty or gone" in said

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core import UserError
 from rungwise.core.disk.folders import replacing_folder
+from rungwise.core.output import short_repr
 from rungwise.data.files._packed_pictures import PackedPicture, Picture
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class CollectionRow:
     split: str | None = None
     labels: tuple[str, ...] = ()
     columns: Mapping[str, Any] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
 
 def handed_out(picture: Picture) -> str | Image.Image:

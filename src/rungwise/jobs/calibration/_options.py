@@ -8,6 +8,7 @@ from typing import Annotated
 import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import (
     ADVANCED,
@@ -65,3 +66,5 @@ class Calibrate(JobOptions):
     least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
     altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
     cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
+
+    __repr__ = short_repr

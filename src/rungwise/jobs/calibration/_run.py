@@ -22,7 +22,7 @@ from rungwise.calibration import (
 )
 from rungwise.core import UserError, is_regular
 from rungwise.core.disk import require_writable_file, usable_cache
-from rungwise.core.output import printable
+from rungwise.core.output import printable, short_repr
 from rungwise.core.text import evenly_spread
 from rungwise.data import ImageCaptions
 from rungwise.encoders.pretrained import ModelSource
@@ -58,7 +58,7 @@ _MOST_PAIRS = 100_000_000
 
 
 @dataclass(frozen=True)
-class CalibrationOutcome:
+class LearntCalibration:
     """What came of a calibration.
 
     Attributes:
@@ -73,8 +73,10 @@ class CalibrationOutcome:
     place: Path | None = None
     why_not: str = ""
 
+    __repr__ = short_repr
 
-def calibrated(asked: Calibrate) -> CalibrationOutcome:
+
+def calibrated(asked: Calibrate) -> LearntCalibration:
     """Learn, compare, print and write.
 
     Raises:
@@ -128,7 +130,7 @@ def calibrated(asked: Calibrate) -> CalibrationOutcome:
     return _decide(asked, index, queries, old, source, scored.model_hash)
 
 
-def _show(asked: Calibrate) -> CalibrationOutcome:
+def _show(asked: Calibrate) -> LearntCalibration:
     """Print what the calibration that is kept says of itself."""
     if asked.data is not None:
         raise UserError(f"--show prints what is kept and learns nothing from {asked.data}; leave one of them out")
@@ -144,7 +146,7 @@ def _show(asked: Calibrate) -> CalibrationOutcome:
     kept = Calibration.load(file)
     for part in render_kept(kept):
         console.print(part)
-    return CalibrationOutcome(kept, place=file)
+    return LearntCalibration(kept, place=file)
 
 
 def _require_place(asked: Calibrate) -> None:
@@ -154,7 +156,7 @@ def _require_place(asked: Calibrate) -> None:
         require_writable_file(folder / CALIBRATION)
 
 
-def _of_index(asked: Calibrate) -> CalibrationOutcome:
+def _of_index(asked: Calibrate) -> LearntCalibration:
     """Learn from people's grades on the page of an index, or else from its captions and columns."""
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
@@ -262,7 +264,7 @@ def _decide(
     old: Calibration | None,
     source: str,
     fingerprint: str,
-) -> CalibrationOutcome:
+) -> LearntCalibration:
     """Fit, compare with what judges now, and keep the better."""
     console.print(render_queries(queries))
     made = sum(kind != NOTHING for kind in queries.kinds)
@@ -282,24 +284,24 @@ def _decide(
         if asked.out is not None:
             raise UserError(f"{asked.data or asked.model}: {why}") from error
         _say_unchanged(old, why)
-        return CalibrationOutcome(None, why_not=why)
+        return LearntCalibration(None, why_not=why)
     return _keep_or_not(asked, index, calibration, found, old)
 
 
 def _keep_or_not(
     asked: Calibrate, index: Index | None, calibration: Calibration, found: CalibrationComparison, old: Calibration
-) -> CalibrationOutcome:
+) -> LearntCalibration:
     for part in render_comparison(found, old.names):
         console.print(part)
     if line := verdict(found):
         if asked.out is None:
             _say_unchanged(old, line)
-            return CalibrationOutcome(calibration, found, why_not=line)
+            return LearntCalibration(calibration, found, why_not=line)
         say(f"written all the same, since --out was given: {line}")
     place = _keep(asked, index, calibration)
     say(f"written: {place}")
     say_out_of_reach(asked, calibration)
-    return CalibrationOutcome(calibration, found, place)
+    return LearntCalibration(calibration, found, place)
 
 
 def _say_unchanged(old: Calibration | None, why: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.core.output import short_repr
 from rungwise.jobs._job import PYTHON, JobOptions, OnlyPython
 from rungwise.jobs._options import (
     ADVANCED,
@@ -168,6 +169,8 @@ class Evaluate(JobOptions):
     similarity_function: Function = field(default=None, metadata=PYTHON)
     provenance: Named = field(default=None, metadata=PYTHON)
     settings: Settings = field(default=None, metadata=PYTHON)
+
+    __repr__ = short_repr
 
     @property
     def has_scores(self) -> bool:

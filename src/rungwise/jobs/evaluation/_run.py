@@ -11,7 +11,7 @@ from typing import Any
 
 from rungwise.core import UserError, is_regular
 from rungwise.core.disk import replacing, require_writable_file, usable_cache
-from rungwise.core.output import Progress
+from rungwise.core.output import Progress, short_repr
 from rungwise.data import ImageCaptions
 from rungwise.evaluation import (
     EvaluationSettings,
@@ -62,6 +62,8 @@ class Shown:
     result: Result
     rows: Sequence[PublishedRow]
     intervals: Intervals | None
+
+    __repr__ = short_repr
 
 
 def evaluated(asked: Evaluate) -> Result:

@@ -16,6 +16,7 @@ from rungwise.core import UserError, require_there
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FOLDER, require_writable_folder
 from rungwise.core.network import address_of
+from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._models import (
     DEFAULT,
@@ -117,6 +118,8 @@ class MakeIndex(JobOptions):
     precision: PrecisionName = field(default="auto", metadata=ADVANCED)
     least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
     altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

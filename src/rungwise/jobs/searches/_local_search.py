@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from rungwise.core.output import short_repr
 from rungwise.index import (
     LESS,
     Answer,
@@ -52,6 +53,8 @@ class Found:
     query: Query | None = None
     captions: tuple[CaptionHit, ...] = ()
     scorer: PairScorer | None = None
+
+    __repr__ = short_repr
 
 
 def found(asked: Search) -> Found:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from rungwise.core import UserError
+from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import ADVANCED, AlteredModel, AnyPath, Device, Given, ModelOrNone, Paths, Texts, given
 
@@ -61,6 +62,8 @@ class Search(JobOptions):
     model: ModelOrNone = given(None, ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
     altered_model: Annotated[AlteredModel, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+
+    __repr__ = short_repr
 
 
 def check(asked: Search) -> None:

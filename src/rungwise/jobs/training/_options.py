@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rungwise.core import is_regular
 from rungwise.core.disk.folders import WRITTEN_FOLDER
+from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import ADVANCED, Cache, Device, Integers, OnePath, given
 
@@ -30,6 +31,8 @@ class Running(JobOptions):
     device: Device = None
     cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
     lost_after: float = field(default=120.0, metadata=ADVANCED)
+
+    __repr__ = short_repr
 
 
 def is_data(given: str | os.PathLike[str]) -> bool:

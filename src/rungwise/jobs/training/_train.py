@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rungwise.core import UserError, from_plain, parse_json, read_text, to_plain
 from rungwise.core.compute import choose_device
 from rungwise.core.disk import usable_cache
+from rungwise.core.output import short_repr
 from rungwise.jobs._job import in_terms_of_python
 from rungwise.jobs._terminal import chosen_device, console, quietly, say, say_issues
 from rungwise.jobs.evaluation import evaluate
@@ -150,6 +151,8 @@ class TrainedRun:
     run: Run
     data: ImageCaptions
     choice: Choice
+
+    __repr__ = short_repr
 
 
 def train(
