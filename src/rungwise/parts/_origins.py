@@ -12,12 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
+from shlex import quote
 from typing import Any
 
+from rungwise.core.output import printable
 from rungwise.parts._entry_points import package_of
-from rungwise.parts._named_modules import module_name, named_modules
+from rungwise.parts._named_modules import is_imported, module_name, named_modules
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_PACKAGE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_LONGEST = 300
 _MOST = 20
 _OURS = "rungwise"
 _NO_MODULE = "__main__"
@@ -38,7 +41,9 @@ class Origins:
 
     def __or__(self, other: Origins) -> Origins:
         """The origins of both, each once."""
-        return Origins(*(tuple(dict.fromkeys(own + more)) for own, more in zip(_both(self), _both(other), strict=True)))
+        modules, packages = (dict.fromkeys(a + b) for a, b in zip(_both(self), _both(other), strict=True))
+        files = {module_name(one) for one in modules if module_name(one) != one}  # which say more than the names alone
+        return Origins(tuple(one for one in modules if one not in files), tuple(packages))
 
     def to_plain(self) -> dict[str, list[str]]:
         """As JSON keeps it; empty where there is nothing to name."""
@@ -51,9 +56,9 @@ class Origins:
         >>> Origins(("mylosses",)).missing
         'it was made with the module mylosses, which is not imported: give --module mylosses'
         """
-        modules = [one for one in self.modules if one not in sys.modules]
+        modules = [one for one in self.modules if not is_imported(one)]
         if modules:
-            given = " ".join(f"--module {one}" for one in modules)
+            given = " ".join(f"--module {quote(one)}" for one in modules)
             which, are = ("modules", "are") if len(modules) > 1 else ("module", "is")
             return f"it was made with the {which} {', '.join(modules)}, which {are} not imported: give {given}"
         if self.packages:
@@ -117,12 +122,18 @@ def recorded_in(values: Any) -> Origins:
     """
     if not isinstance(values, Mapping):
         return Origins()
-    return Origins(*(_names(values.get(name)) for name in ("modules", "packages")))
+    modules, packages = (_texts(values.get(name)) for name in ("modules", "packages"))
+    return Origins(tuple(filter(_is_module, modules)), tuple(filter(_PACKAGE.fullmatch, packages)))
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _texts(value: Any) -> list[str]:
     listed: Iterable[Any] = value[:_MOST] if isinstance(value, list | tuple) else ()
-    return tuple(one for one in listed if isinstance(one, str) and _NAME.fullmatch(one))
+    return [one for one in listed if isinstance(one, str) and len(one) <= _LONGEST and printable(one) == one]
+
+
+def _is_module(text: str) -> bool:
+    """Whether a text may name a module: a dotted name, or the path of a file of Python."""
+    return bool(_PACKAGE.fullmatch(text)) or (text.endswith(".py") and "\n" not in text)
 
 
 _NOTHING = Origins()

@@ -14,7 +14,7 @@ import tyro
 
 from rungwise.cli.frame import HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.train._kinds import with_kinds, without_kinds
-from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
+from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset, values_of
 from rungwise.core import UserError
 from rungwise.jobs import program, say
 from rungwise.jobs.training import Running, check_seeds, is_data
@@ -81,7 +81,9 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if picked := choose_preset(arguments):
         arguments = [picked.name, *arguments[1:]]
-    settings = with_kinds(load_config(picked.name if picked else named) if named else TrainConfig(), said)
+    resumed = Path((values_of(said, "--out") or ["run"])[-1]) if "--resume" in said else None
+    found = load_config(picked.name if picked else named, resumed=resumed) if named else TrainConfig()
+    settings = with_kinds(found, said)
     kind: Any = type(settings)
     settings_field = ("settings", Annotated[kind, tyro.conf.arg(name="")], field(default_factory=kind))
     whole: Any = make_dataclass("Train", [settings_field], bases=(Train,), namespace={"__doc__": Train.__doc__})

@@ -50,7 +50,7 @@ def choose_preset(arguments: Sequence[str]) -> PresetChoice | None:
         return None
     from rungwise.data import dataset_of, read
 
-    key: Key = "stem" if "stem" in _values(arguments, "--data.key") else "dot"
+    key: Key = "stem" if "stem" in values_of(arguments, "--data.key") else "dot"
     data = read(path, key=key)
     dataset = dataset_of(data)
     name = whole_name(named, dataset)
@@ -71,14 +71,14 @@ def _data(words: Sequence[str]) -> str | None:
     """Path of the data: the first word, the value of --data.path, or a last word that no option takes."""
     if words and not words[0].startswith("-"):
         return words[0]
-    for value in _values(words, "--data.path"):
+    for value in values_of(words, "--data.path"):
         return value
     if len(words) > 1 and (words[-2] == "--resume" or "=" in words[-2] or not words[-2].startswith("-")):
         return words[-1] if Path(words[-1]).exists() else None
     return None
 
 
-def _values(words: Sequence[str], option: str) -> list[str]:
+def values_of(words: Sequence[str], option: str) -> list[str]:
     """What follows an option, each time that it is given."""
     apart = [after for word, after in pairwise(words) if word == option]
     return apart + [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]

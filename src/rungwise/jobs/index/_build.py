@@ -77,8 +77,8 @@ class MakeIndex(JobOptions):
             fetched.
         out: Folder of the index. Default beside the pictures, PICTURES.index; several folders need it.
             s3://BUCKET/PREFIX and milvus://HOST:PORT/NAME are addresses of stores for many machines.
-        layout: Read the pictures as this layout, one of ours or of your own. An index remembers its layout, captions, key
-            and patterns; auto forgets all of them and looks anew.
+        layout: Read the pictures as this layout, one of ours or of your own. An index remembers its layout, captions,
+            key and patterns; auto forgets all of them and looks anew.
         ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
             cluster (HOST:PORT), on its machines, one of which this must be.
         workers: How many of them have the model at a time; default one for each GPU, or else for each core.

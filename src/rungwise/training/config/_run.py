@@ -77,6 +77,7 @@ class TrainConfig(Bounded):
         preset: Name of the preset that this was read from; empty for a file of one's own. It decides nothing.
         modules: Modules of your own, which are imported when this configuration is given to a training. In the folder
             of a run they are a record, and are not imported.
+        packages: Installed packages that offered parts of a run; a record, by which nothing is imported.
         stages: Stages that follow each other, each with its own settings; empty is one stage.
         data: Pictures, captions and relevance.
         model: The model to train.
@@ -117,6 +118,7 @@ class TrainConfig(Bounded):
 
     preset: Annotated[str, tyro.conf.Fixed, tyro.conf.Suppress] = ""
     modules: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ()
+    packages: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ()
     stages: AnyStages = ()
     data: DataConfig = field(default_factory=DataConfig)
     model: AnyModel = field(default_factory=VSEConfig)
