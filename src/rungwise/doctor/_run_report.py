@@ -87,7 +87,8 @@ def examine_run(
 
 def _stands(run: RunFiles) -> str:
     epochs = f" of {run.config.total_epochs}" if run.config is not None else ""
-    loss = f", loss {run.config.loss.kind}" if run.config is not None else ""
+    known = run.config is not None and "loss" not in run.foreign
+    loss = f", loss {run.config.loss.kind}" if run.config is not None and known else ""
     best = f", best after epoch {run.state.best_epoch}" if run.state is not None and run.state.best_epoch else ""
     return f"{len(run.history)}{epochs} epochs finished{loss}{best}, {len(run.steps)} lines of steps"
 
@@ -152,6 +153,8 @@ def _chance(run: RunFiles, collections: _Collections, say: Callable[[str], None]
 
 
 def _rungs(run: RunFiles, collections: _Collections, say: Callable[[str], None]) -> Iterator[Finding]:
+    if "loss" in run.foreign:
+        raise UserError("rungs were not looked at: the loss cannot be read")
     vocabulary = _vocabulary(run)
 
     def lengths(captions: list[str]) -> list[int]:

@@ -54,8 +54,21 @@ def import_named(names: Iterable[str], *, option: str = "--module") -> None:
             _imported[name] = None
 
 
+@contextmanager
+def naming(names: Iterable[str]) -> Iterator[None]:
+    """Import what was named for one command; :func:`named_modules` are these alone until the block ends."""
+    before = dict(_imported)
+    _imported.clear()
+    try:
+        import_named(names)
+        yield
+    finally:
+        _imported.clear()
+        _imported.update(before)
+
+
 def named_modules() -> tuple[str, ...]:
-    """What :func:`import_named` has imported in this process, for another process to import."""
+    """What was named for this command, or by :func:`import_named` outside of any, for another process to import."""
     return tuple(_imported)
 
 

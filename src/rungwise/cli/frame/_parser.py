@@ -215,6 +215,8 @@ def short_help(
     <BLANKLINE>
     example:
       count --k 5
+    <BLANKLINE>
+    --module NAME, with any command, imports a module of your own first.
     """
     every = list(_options(kind, default))
     usual = [one for one in every if not one.advanced]
@@ -234,6 +236,7 @@ def short_help(
     if hidden := more + sum(one.advanced for one in every):
         others = f"{hidden} more options" if hidden > 1 else "one more option"
         lines += ["", f"{HELP_ALL} shows {others}, and all in full."]
+    lines += [*([] if hidden else [""]), "--module NAME, with any command, imports a module of your own first."]
     return "\n".join(lines)
 
 

@@ -46,6 +46,7 @@ from rungwise.jobs._options import (
     given,
 )
 from rungwise.jobs._terminal import pasted, progress_bar, say, say_issues, say_now
+from rungwise.parts import named_modules
 
 if TYPE_CHECKING:
     from rungwise.data import CollectionSource, ImageCaptions
@@ -320,7 +321,9 @@ class _Run:
         from rungwise.index.update import Workers
 
         half = self.asked.precision == "bfloat16"
-        load = partial(load_in_worker, location(self.name), self.asked.device, self.asked.altered_model, half)
+        load = partial(
+            load_in_worker, named_modules(), location(self.name), self.asked.device, self.asked.altered_model, half
+        )
         return Workers(self.ray, load, self.asked.workers, on_gpus=self.asked.device != "cpu")
 
     def _update(self, data: ImageCaptions) -> Changes:

@@ -25,6 +25,7 @@ from rungwise.core import (
 from rungwise.encoders import Precision
 from rungwise.losses import MaxOfHinges
 from rungwise.models import AnyModel, VSEConfig
+from rungwise.parts import recorded, recorded_in
 from rungwise.training.batches import AnySampler, Shuffled
 from rungwise.training.config._data import CollectionConfig
 from rungwise.training.config._fine_tuning import AnyTuning, NewHeads, WeightsThatFit, WholeModel
@@ -251,4 +252,5 @@ def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfi
 
     ``where`` names the checkpoint in errors.
     """
-    return from_plain(TrainConfig, dict(settings), f"{where}: the settings in it")
+    with recorded(recorded_in(settings)):
+        return from_plain(TrainConfig, dict(settings), f"{where}: the settings in it")
