@@ -12,11 +12,14 @@ from tests.house import PACKAGE
 
 READ_ELSEWHERE = {
     "cli/": "what is typed by the owner of the machine, and what is printed",
+    "jobs/": "the same, and what a program gives",
+    "parts/": "names that the owner of the machine gives",
     "planning/": "the owner's own numbers",
     "training/": "settings, which are read as YAML",
     "evaluation/analysis/_false_negatives.py": "one look at the first letter",
     "core/compute/_memory.py": "what a library says of an error",
     "core/output/_printable.py": "cut before it is looked at",
+    "core/output/_short_repr.py": "cut before it is looked at, and one look for the end of the first line",
     "evaluation/judgements/_human_positives.py": "a file, which is read by its own entry",
 }
 """Functions with a text as their first argument that have no entry of their own, with the reason."""

@@ -558,6 +558,7 @@ def _of_short_functions() -> Iterator[Entry]:
     from rungwise.core import check_length, with_slashes
     from rungwise.core.disk.sealed_lines import hash_of_text
     from rungwise.core.output import whole_characters
+    from rungwise.core.output._text_tables import plain
     from rungwise.core.text import _linear as texts
     from rungwise.data.layouts import is_torn, split_name
     from rungwise.encoders.vocabulary import read_vocabulary
@@ -570,6 +571,7 @@ def _of_short_functions() -> Iterator[Entry]:
     from rungwise.scenes import read_statement
     from rungwise.serving.access import parse_tokens
 
+    yield Entry("cell of a table", plain, ("\n", " ", "\x1b[31m", "|"))
     yield Entry("length of a query", lambda text: check_length(text, "the query"))
     for form in ("NFC", "NFD", "NFKC", "NFKD"):
         normalise = partial(_normalised, texts, form)

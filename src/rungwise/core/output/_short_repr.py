@@ -38,7 +38,8 @@ def short(value: object, room: int = 60) -> str:
         return type(value).__name__ + _listed(named, len(value), "()", room)
     if isinstance(value, tuple | list | Set) and not isinstance(value, range):
         marks = "()" if isinstance(value, tuple) else "[]" if isinstance(value, list) else "{}"
-        text = _listed((short(one, room // 2) for one in value), len(value), marks, room)
+        each = room // 2 if len(value) > 1 else room - 3
+        text = _listed((short(one, each) for one in value), len(value), marks, room)
         return f"{text[:-1]},)" if isinstance(value, tuple) and len(value) == 1 and text.endswith(")") else text
     if is_dataclass(value) and not isinstance(value, type):
         text = _in_one_line(value, room)
