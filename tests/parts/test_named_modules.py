@@ -37,7 +37,7 @@ def files(tmp_path):
 
 
 def test_the_page_has_its_examples():
-    assert set(EXAMPLES) == {"softest_hinge", "root_rank", "lengths"}
+    assert set(EXAMPLES) == {"softest_hinge", "root_rank", "lengths", "colour_grid", "listed", "rounded"}
 
 
 def test_a_loss_a_measure_and_a_source_of_the_page_are_named_on_the_command_line(files, scenes, capsys):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from shlex import quote
 from typing import Any
 
-from rungwise.core.output import printable
+from rungwise.core.output import printable, short_repr
 from rungwise.parts._entry_points import package_of
 from rungwise.parts._named_modules import is_imported, module_name, named_modules
 
@@ -38,6 +38,8 @@ class Origins:
 
     modules: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     def __or__(self, other: Origins) -> Origins:
         """The origins of both, each once."""

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from rungwise.core import UserError, adapter
-from rungwise.core.output import printable
+from rungwise.core.output import printable, short_repr
 from rungwise.parts._entry_points import Group, load_offered, offered
 from rungwise.parts._origins import remedy
 
@@ -35,6 +35,8 @@ class Registry(Generic[T]):
     what: str
     classes: Callable[[], Iterable[type[T]]]
     name_of: Callable[[type[T]], str]
+
+    __repr__ = short_repr
 
     def known(self) -> dict[str, type[T]]:
         """Classes that are imported, by name; of several with one name the first."""

@@ -26,10 +26,6 @@ from ._gatherer import split_name as split_name
 from ._json_captions import without_notes as without_notes
 from ._karpathy import karpathy_files as karpathy_files
 from ._karpathy import read_karpathy as read_karpathy
-from ._own_layouts import READERS as READERS
-from ._own_layouts import CollectionReader as CollectionReader
-from ._own_layouts import read_own as read_own
-from ._own_layouts import recognised_as as recognised_as
 from ._picture_tables import CAPTION_ID_COLUMNS as CAPTION_ID_COLUMNS
 from ._picture_tables import ID_COLUMNS as ID_COLUMNS
 from ._picture_tables import MORE_CAPTIONS as MORE_CAPTIONS

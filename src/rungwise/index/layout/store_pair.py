@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from rungwise.core import UserError
 from rungwise.core.network import address_of
-from rungwise.data.layouts import READERS
+from rungwise.data import READERS
 from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import Store, damaged, factory
 from rungwise.index.update import FACTS

@@ -13,7 +13,7 @@ import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core import STRICT, UserError, load_yaml, parse_yaml, read_text
-from rungwise.data.layouts import READERS
+from rungwise.data import READERS
 from rungwise.models import SavedModel, family
 from rungwise.models.io import AnyFitted
 from rungwise.models.subspace.methods import CCAConfig
