@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -144,7 +146,8 @@ def played(way: str, listed: Path, files: Path, home: Path) -> tuple[dict[str, s
     said = {}
     for name, words in lines.items():
         ended = separate(words, *places, cwd=home)
-        assert ended.returncode == 0, (way, name, ended.stderr[-2000:])
+        # Of so few pictures a doctor finds something to say.
+        assert ended.returncode in ((0, 1) if name == "doctor" else (0,)), (way, name, ended.stderr[-2000:])
         said[name] = ended.stdout + ended.stderr
     return said, places
 
@@ -166,16 +169,20 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
         assert facts["modules"] == ["colour_grid"]
         assert set(manifest["modules"]) == {"rounded", "colour_grid", "listed"}
         needed = "colour_grid"
+    plain = tmp_path / "plain"
+    shutil.copytree(listed / "pictures", plain)
+    names = sorted(one.name for one in plain.iterdir())
+    (plain / "captions.csv").write_text("".join(["image,caption\n", *(f"{name},A circle.\n" for name in names)]))
     gone: dict[str, tuple[list[str], int, str]] = {
         "resume": (["train", str(run / "config.yaml"), "--out", str(run), "--resume"], 2, needed),
-        "evaluate": (["evaluate", str(run), str(tmp_path)], 2, needed),
+        "evaluate": (["evaluate", str(run), str(plain), "--split", "all"], 2, needed),
         "index": (["index", str(listed), "--out", str(index)], 2, "rounded" if way != "package" else needed),
         "search": (["search", str(index), "a circle"], 2, "rounded" if way != "package" else needed),
         "serve": (["serve", str(index)], 2, "rounded" if way != "package" else needed),
-        "calibrate": (["calibrate", str(run / "model"), str(listed)], 2, needed),
+        "calibrate": (["calibrate", str(run / "model"), str(plain), "--split", "all"], 2, needed),
         "verify": (["verify", str(index)], 1, "rounded" if way != "package" else needed),
         "table": (["table", "vsepp:1", "--runs", str(run)], 0, "cannot be read"),
-        "doctor": (["doctor", str(run)], 0, "epochs finished"),
+        "doctor": (["doctor", str(run)], 1, "epochs finished"),
     }
     for name, (words, status, line) in gone.items():
         ended = separate(words, cwd=tmp_path)
@@ -272,17 +279,15 @@ def test_no_folder_makes_anything_be_imported(
             ["evaluate", ".", "."], ["doctor", "."], ["table", "vsepp:1", "--runs", "."], ["doctor", ".", "--config",
             "config.yaml"],
         ],
-        "model": [["evaluate", "model", "."], ["index", ".", "--model", "model"], ["export", "model"], ["push", "model", "a/b"]],
+        "model": [["evaluate", "model", "."], ["index", ".", "--model", "model"], ["export", "model"]],
         "result": [["compare", "result.json", "result.json"], ["verify", "result.json"]],
         "index": [["search", ".", "dog"], ["check", "."], ["serve", "."], ["index", "compact", "."]],
         "degrees": [["evaluate", "model", ".", "--relevance", "."], ["relevance", "combine", ".", "--of", "."]],
         "data": [["inspect", "."], ["relevance", "trap", "."], ["inspect", ".", "--layout", "trap"], ["doctor", "."]],
     }[kind]  # fmt: skip
     for words in (*lines, ["verify", "."]):
-        try:
+        with suppress(SystemExit):
             main(words)
-        except SystemExit:
-            pass
         assert not sprung.exists(), words
         assert "trap" not in sys.modules, words
     said = capsys.readouterr()

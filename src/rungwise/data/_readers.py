@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, NoReturn, get_args
+from typing import Any, ClassVar, NoReturn, get_args
 
 import numpy as np
 

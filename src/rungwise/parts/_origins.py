@@ -56,13 +56,16 @@ class Origins:
         """What is missing of these in this process, with the remedy; empty where nothing is.
 
         >>> Origins(("mylosses",)).missing
-        'it was made with the module mylosses, which is not imported: give --module mylosses'
+        'it was made with the module mylosses, and what a folder names is not imported; if you trust it, give ...'
         """
         modules = [one for one in self.modules if not is_imported(one)]
         if modules:
             given = " ".join(f"--module {quote(one)}" for one in modules)
-            which, are = ("modules", "are") if len(modules) > 1 else ("module", "is")
-            return f"it was made with the {which} {', '.join(modules)}, which {are} not imported: give {given}"
+            which, them = ("modules", "them") if len(modules) > 1 else ("module", "it")
+            return (
+                f"it was made with the {which} {', '.join(modules)}, and what a folder names is not imported; if you"
+                f" trust {them}, give {given}"
+            )
         if self.packages:
             which = "packages" if len(self.packages) > 1 else "package"
             names = " ".join(self.packages)

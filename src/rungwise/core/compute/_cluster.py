@@ -66,7 +66,7 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
     except ImportError as error:
         raise MissingExtraError("ray", "to work on several processes or machines") from error
     for module in _whole:
-        ray.cloudpickle.register_pickle_by_value(module)
+        ray.cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     if ray.is_initialized():
         yield ray
         return

@@ -115,7 +115,7 @@ class FitConfig:
 
 AnyRunConfig = TrainConfig | FitConfig
 """Configuration of a training or a fit."""
-RunConfig = TypeVar("RunConfig", TrainConfig, FitConfig)
+RunConfig = TypeVar("RunConfig", bound=TrainConfig | FitConfig)
 
 
 def config_type(settings: Mapping[str, Any]) -> type[TrainConfig] | type[FitConfig]:
