@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import yaml
 
-from rungwise.cli import COMMANDS, main
+from rungwise.cli import COMMANDS, _without_modules, main
 from rungwise.cli.index._maintenance import COMMANDS as MAINTENANCE
 from rungwise.cli.relevance._command import TASKS
 from rungwise.core import UserError, dump_yaml, from_plain
@@ -81,6 +81,7 @@ def help_of(named: tuple[str, ...]) -> str:
 
 def fault(words: list[str]) -> str | None:
     """What a command names that there is not; None if all of it exists."""
+    words, modules = _without_modules(words)  # which every command takes
     if words[0].startswith("--") or words == ["relevance"]:  # the latter lists the sources
         return None
     if words[0] not in COMMANDS:
@@ -89,6 +90,8 @@ def fault(words: list[str]) -> str | None:
         return None
     named = words[:1]
     if words[0] == "relevance":
+        if modules and words[1] not in {**KINDS, **TASKS}:  # a source of that module
+            return None
         if words[1] not in {**KINDS, **TASKS}:
             return f"there is no source {words[1]}"
         named = words[:2]

@@ -181,6 +181,7 @@ def test_an_option_wins_over_settings_and_that_is_said(capsys):
         (lambda: rungwise.evaluate(similarity=np.eye(3)), "one of DATA, captions_per_image= N and image_of_caption="),
         (lambda: rungwise.load("nowhere/model"), "nowhere/model"),
         (lambda: rungwise.search("nowhere", " "), "the query is empty"),
+        (lambda: rungwise.search("http://127.0.0.1:1/", "dog"), "rungwise.serving.Client"),
         (lambda: rungwise.train("vsep"), "neither a configuration file nor a preset; do you mean vsepp"),
         (lambda: rungwise.degrees("bleu", "photos"), "bleu"),
         (lambda: rungwise.build_index([]), "name the folder of pictures"),

@@ -7,18 +7,19 @@ import sys
 import pytest
 
 import rungwise
-from rungwise import evaluation
+from rungwise import data, evaluation, index
 from rungwise.core.version import __version__
 
 
-def test_the_names_of_the_package_are_those_of_evaluation():
-    assert rungwise.evaluate is evaluation.evaluate
+def test_the_values_of_the_package_are_those_of_its_rooms():
     assert rungwise.Result is evaluation.Result
+    assert rungwise.Collection is data.ImageCaptions
+    assert rungwise.Index is index.Index
 
 
 def test_a_name_that_is_not_there_is_said():
-    with pytest.raises(AttributeError, match="'rungwise' has no attribute 'train'"):
-        _ = rungwise.train
+    with pytest.raises(AttributeError, match="'rungwise' has no attribute 'trane'"):
+        _ = rungwise.trane
 
 
 def test_the_package_runs_as_a_program(monkeypatch, capsys):

@@ -238,7 +238,6 @@ OF_THE_PACKAGE = "a file of this package"
 OWN_MODEL = "a class of this package, which takes the doors"
 OWN_WORK = "a file that it has just written itself"
 WITHOUT_A_DOOR = {
-    "rungwise.data.files._collection_rows.handed_out": "gives a program its own picture back, which it decodes itself",
     "rungwise._exports.exporting": "reads a file of the package itself, and imports nothing more",
     "rungwise.cli.frame._process._open_streams": "what takes the place of a closed stream",
     "rungwise.core.disk.staging._lock": "a folder, to lock it",

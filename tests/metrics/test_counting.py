@@ -7,6 +7,7 @@ from hypothesis.extra import numpy as some
 
 from rungwise.core.compute import _threads as threads
 from rungwise.metrics import RunningLists
+from rungwise.metrics import _kernels as kernels
 from rungwise.metrics._counting import RunningRanks, count_ranks
 
 MATRICES = some.arrays(
@@ -70,3 +71,28 @@ def test_threads_give_what_one_gives(monkeypatch):
         found.append(everything())
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@given(st.data())
+def test_the_forms_in_numpy_count_the_same(data):
+    """What counts where numba is not installed, ties and repeated columns included."""
+    rows, columns = data.draw(st.integers(1, 7)), data.draw(st.integers(1, 9))
+    drawn = data.draw(st.lists(st.integers(0, 3), min_size=rows * columns, max_size=rows * columns))
+    scores = np.array(drawn, dtype=np.float32).reshape(rows, columns)
+    column = np.array(data.draw(st.lists(st.integers(0, columns - 1), min_size=rows, max_size=rows)))
+    ranks = [np.zeros(rows, dtype=np.int64) for _ in range(2)]
+    for one, count in zip(ranks, (kernels.rank_in_rows, kernels.plain_rank_in_rows), strict=True):
+        count(scores, column, one, 0, rows)
+    np.testing.assert_array_equal(*ranks)
+    own_row = np.array(data.draw(st.lists(st.integers(0, rows - 1), min_size=columns, max_size=columns)))
+    own = scores[own_row, np.arange(columns)]
+    order = np.argsort(own_row, kind="stable")
+    starts = np.searchsorted(own_row[order], np.arange(rows + 1))
+    if data.draw(st.booleans()):
+        own = own + np.float32(1)  # which was announced wrong
+    found = []
+    for count in (kernels.count_in_columns, kernels.plain_count_in_columns):
+        bar, counts = np.nextafter(own, np.float32(-np.inf)), np.zeros(columns, dtype=np.int64)
+        wrong = count(scores, bar, counts, own, order, starts, 0, columns)
+        found.append((wrong, counts.tolist() if wrong == -1 else None))
+    assert found[0] == found[1]

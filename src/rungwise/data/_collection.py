@@ -27,7 +27,7 @@ from rungwise.data.files import (
 )
 
 if TYPE_CHECKING:
-    from PIL import Image
+    pass
 
 NO_SPLIT = "none"
 """The split of a picture that the data put into no split."""
@@ -278,7 +278,7 @@ class ImageCaptions:
     def to_frame(self) -> Any:
         """A pandas DataFrame with a row for each image, which :func:`rungwise.data.read` takes back.
 
-        Columns are ``image`` (the path of a file, or a Pillow picture), ``id``, ``caption`` and ``caption_id`` (lists),
+        Columns are ``image`` (the path of a file, or its bytes), ``id``, ``caption`` and ``caption_id`` (lists),
         ``split`` and ``label`` where there are such, and the further columns. The captions of an image stand together.
 
         Raises:
@@ -290,10 +290,10 @@ class ImageCaptions:
         """
         return collection_frame(self._rows())
 
-    def to_lists(self) -> tuple[list[str | Image.Image], list[list[str]]]:
+    def to_lists(self) -> tuple[list[str | bytes], list[list[str]]]:
         """Pictures and captions of each image, in lists of (images,), which :func:`rungwise.data.read` takes back.
 
-        A picture is the path of its file, or a Pillow picture where it has no file of its own.
+        A picture is the path of its file, or the bytes of one where it has no file of its own.
 
         >>> data = ImageCaptions(("a", "b"), ("a dog", "a cat"), np.array([0, 1]), paths=(Path("a.jpg"), Path("b.jpg")))
         >>> data.to_lists()

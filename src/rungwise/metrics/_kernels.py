@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rungwise.core.compute import kernel
+from rungwise.core.compute import kernel, kernel_or
 
 _STRIP = 2048
 """Number of columns counted at a time, so that counts and bars stay in the nearest cache."""
@@ -19,7 +19,14 @@ _GLANCE = 32
 """Number of scores compared with a list's last entry at once; single scores are looked at only where one exceeds it."""
 
 
-@kernel
+def plain_rank_in_rows(scores, column, ranks, low, high):  # type: ignore[no-untyped-def]
+    """What :func:`rank_in_rows` does, by numpy."""
+    for row in range(low, high):
+        line, at = scores[row], column[row]
+        ranks[row] = 1 + np.count_nonzero(line[:at] >= line[at]) + np.count_nonzero(line[at + 1 :] > line[at])
+
+
+@kernel_or(plain_rank_in_rows)
 def rank_in_rows(scores, column, ranks, low, high):  # type: ignore[no-untyped-def]
     """``ranks[row]`` = rank from 1 of ``column[row]`` for rows low..high - 1, by counting the scores before it."""
     for row in range(low, high):
@@ -42,7 +49,21 @@ def rank_in_rows(scores, column, ranks, low, high):  # type: ignore[no-untyped-d
         ranks[row] = before
 
 
-@kernel
+def plain_count_in_columns(block, bar, counts, own, order, starts, low, high):  # type: ignore[no-untyped-def]
+    """What :func:`count_in_columns` does, by numpy."""
+    for row, line in enumerate(block):
+        counts[low:high] += line[low:high] > bar[low:high]
+        for place in range(starts[row], starts[row + 1]):
+            column = order[place]
+            if low <= column < high:
+                if line[column] != own[column]:
+                    return row
+                counts[column] -= 1
+                bar[column] = own[column]
+    return -1
+
+
+@kernel_or(plain_count_in_columns)
 def count_in_columns(block, bar, counts, own, order, starts, low, high):  # type: ignore[no-untyped-def]
     """Add to ``counts[column]`` the rows of ``block`` above ``bar[column]``, for columns low..high - 1.
 

@@ -100,7 +100,7 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch, tmp_path):
         load_sentence_model(tmp_path / "nowhere")
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if "_" in name else find(name, *rest))
-    with pytest.raises(UserError, match=r"is not installed here; run: pip install 'rungwise\[sentences\]'"):
+    with pytest.raises(UserError, match=r"needs sentence_transformers; run: pip install 'rungwise\[sentences\]'"):
         BiEncoder(CAPTIONS, OWNERS)
 
 

@@ -7,6 +7,7 @@ from ._executors import OnWorkers as OnWorkers
 from ._executors import Share as Share
 from ._executors import in_turn as in_turn
 from ._kernels import kernel as kernel
+from ._kernels import kernel_or as kernel_or
 from ._memory import GB as GB
 from ._memory import asked_for as asked_for
 from ._memory import memory_limit as memory_limit

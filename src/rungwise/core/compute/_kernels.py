@@ -4,8 +4,9 @@ The first call of a kernel on a machine compiles it, which takes a second or so;
 Kernels carry no annotations: numba infers the types from the arguments. Loading numba takes a while, so modules of
 kernels are imported where a kernel is first called.
 
-Without numba the same loops run as Python, which is slow: equal numbers, but that a sum of float32
-(:func:`sums_kernel`) may differ in its last bits, since its terms are added in another order.
+Without numba the same loops run as Python, which is slow, or a form of them in numpy does (:func:`kernel_or`). Numbers
+are equal, but that a sum of float32 (:func:`sums_kernel`) may differ in its last bits, since its terms are added in
+another order.
 """
 
 from __future__ import annotations
@@ -32,6 +33,11 @@ except ModuleNotFoundError as error:
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function; it releases the interpreter's lock while it runs, so that threads run side by side."""
     return _compiled(function)
+
+
+def kernel_or(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a function as :func:`kernel` does; without numba ``plain`` is called, which gives the same by numpy."""
+    return lambda function: plain if njit is None else _compiled(function)
 
 
 def sums_kernel(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from rungwise.core.output import short_repr
 from rungwise.data.files._packed_pictures import PackedPicture, Picture
 
 if TYPE_CHECKING:
-    from PIL import Image
+    pass
 
 FRAMES = "a DataFrame needs pandas; run: pip install 'rungwise[frames]'"
 DATASETS = "a Dataset of Hugging Face needs datasets; run: pip install 'rungwise[datasets]'"
@@ -41,11 +40,9 @@ class CollectionRow:
     __repr__ = short_repr
 
 
-def handed_out(picture: Picture) -> str | Image.Image:
-    """A picture as a program takes it: the path of a file of its own, else a Pillow image, decoded when it is used."""
-    from PIL import Image
-
-    return Image.open(io.BytesIO(picture.read())) if isinstance(picture, PackedPicture) else str(picture)
+def handed_out(picture: Picture) -> str | bytes:
+    """A picture as a program takes it: the path of a file of its own, else the bytes of its file, not decoded."""
+    return picture.read() if isinstance(picture, PackedPicture) else str(picture)
 
 
 def collection_frame(rows: Sequence[CollectionRow]) -> Any:

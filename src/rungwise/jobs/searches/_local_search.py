@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from rungwise.core import UserError
 from rungwise.core.output import short_repr
 from rungwise.index import (
     LESS,
@@ -110,6 +111,8 @@ def open_index(place: str | Path) -> Index:
     Traceback (most recent call last):
     rungwise.core.UserError: nowhere.index: ...
     """
+    if str(place).startswith(("http://", "https://")):
+        raise UserError(f"{place}: is a server; ask it with rungwise.serving.Client, or give the folder of its index")
     where: Any = place if "://" in str(place) else Path(place)
     return Index.open(where)
 
