@@ -86,8 +86,6 @@ def fault(words: list[str]) -> str | None:
         return None
     if words[0] not in COMMANDS:
         return f"there is no command {words[0]}"
-    if "--module" in words:  # a part of a module has options of its own; tests/parts runs these commands
-        return None
     named = words[:1]
     if words[0] == "relevance":
         if modules and words[1] not in {**KINDS, **TASKS}:  # a source of that module
@@ -101,7 +99,10 @@ def fault(words: list[str]) -> str | None:
     ):
         named = words[:2]
     listed = {"--help-all", *OPTION.findall(help_of(tuple(named)).replace(",", " "))}
-    unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed]
+    own = (
+        ("--loss.", "--model.image.", "--model.text.") if modules else ()
+    )  # a part of that module has options of its own
+    unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed and not one.startswith(own)]
     return f"rungwise {' '.join(named)} has no {', '.join(unknown)}" if unknown else None
 
 

@@ -113,7 +113,7 @@ def played(way: str, listed: Path, files: Path, home: Path) -> tuple[dict[str, s
                 for group, (file, called, name) in PARTS.items()
             )
         )
-        places, named = (site,), dict.fromkeys(PARTS, [])
+        places, named = (site,), {group: [] for group in PARTS}
     of = [*named["losses"], *named["encoders"], *named["readers"], *named["relevance"]]
     config = home / "mine.yaml"
     modules = "modules: [softest_hinge, colour_grid, listed, lengths, root_rank]\n" if way == "yaml" else ""
@@ -180,16 +180,16 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
         "search": (["search", str(index), "a circle"], 2, "rounded" if way != "package" else needed),
         "serve": (["serve", str(index)], 2, "rounded" if way != "package" else needed),
         "calibrate": (["calibrate", str(run / "model"), str(plain), "--split", "all"], 2, needed),
-        "verify": (["verify", str(index)], 1, "rounded" if way != "package" else needed),
+        "verify": (["verify", str(index)], 2, "rounded" if way != "package" else needed),
         "table": (["table", "vsepp:1", "--runs", str(run)], 0, "cannot be read"),
-        "doctor": (["doctor", str(run)], 1, "epochs finished"),
+        "doctor": (["doctor", str(run)], 0, "epochs finished"),
     }
     for name, (words, status, line) in gone.items():
         ended = separate(words, cwd=tmp_path)
         text = " ".join((ended.stdout + ended.stderr).split())
         assert ended.returncode == status, (way, name, text[-1500:])
         assert line in text, (way, name, text[-1500:])
-        if status == 2:
+        if status == 2 and name != "verify":  # which prints a line for each check
             assert len(ended.stderr.strip().splitlines()) == 1, (way, name, ended.stderr)
     # What needs no part is read as ever.
     results = sorted((run / "results").glob("*.json"))
