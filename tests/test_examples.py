@@ -99,7 +99,10 @@ def fault(words: list[str]) -> str | None:
     ):
         named = words[:2]
     listed = {"--help-all", *OPTION.findall(help_of(tuple(named)).replace(",", " "))}
-    unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed]
+    own = (
+        ("--loss.", "--model.image.", "--model.text.") if modules else ()
+    )  # a part of that module has options of its own
+    unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed and not one.startswith(own)]
     return f"rungwise {' '.join(named)} has no {', '.join(unknown)}" if unknown else None
 
 

@@ -235,7 +235,7 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
         ),
         ({**GOOD, "relevance": np.full((3, 3), np.nan), "measures": ["CS@2"]}, "relevance, row 0: a value is nan"),
         ({**GOOD, "measures": ["CS@2"]}, "CS@2 needs relevance degrees"),
-        ({**GOOD, "measures": ["Q@2"]}, "measure 'Q@2' is not known"),
+        ({**GOOD, "measures": ["Q@2"]}, "there is no measure 'Q@2'"),
         ({**GOOD, "protocol": "half"}, "protocol 'half' is not known"),
     ],
 )

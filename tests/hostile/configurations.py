@@ -39,7 +39,7 @@ from rungwise.relevance.embedding import PairInference
 from rungwise.relevance.embedding.cross_encoder import CrossEncoder
 from rungwise.similarity import Order
 from rungwise.training.config import TrainConfig, config_of
-from rungwise.training.config._losses import kinds, loss_named
+from rungwise.training.config._losses import LOSSES
 from rungwise.training.engine import RunState, load_checkpoint
 from rungwise.training.engine._checkpoint import header_of
 from tests.hostile import configured
@@ -154,9 +154,9 @@ class Walk:
         plain = to_plain(TrainConfig(model=VSEConfig(image=ImageConfig(SMALL, weights="random", size=32))))
         documents = {"train": plain, "features": plain | {"model": {"image": {"kind": "features", "width": 3}}}}
         documents["order"] = plain | {"model": plain["model"] | {"similarity": to_plain(Order())}}
-        for kind in kinds():
+        for kind in LOSSES.names():
             try:
-                documents[f"loss {kind}"] = {"loss": to_plain(config_of(loss_named(kind))(kind))}
+                documents[f"loss {kind}"] = {"loss": to_plain(config_of(LOSSES.named(kind))(kind))}
             except TypeError:  # a loss that has to be told something
                 documents[f"loss {kind}"] = {"loss": {"kind": kind, "thresholds": [0.5], "weights": [1.0]}}
         for kind in ("shuffled", "by_length", "one_caption_per_image", "relevance_aware", "label_lists"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
@@ -15,7 +15,7 @@ from rungwise.encoders.images import ImageConfig
 from rungwise.encoders.texts import GRUConfig
 from rungwise.models import JointEmbedding, VSEConfig, load
 from rungwise.models.export import export_onnx
-from rungwise.models.joint._config import AnyImageSide, AnyTextSide
+from rungwise.models.joint._config import OUR_IMAGE_SIDES, OUR_TEXT_SIDES
 
 FEATURES = {"kind": "features", "width": 3}
 
@@ -49,10 +49,10 @@ def documents(home: Path) -> dict[str, Any]:
             "dimension": 24,
         },
     }  # fmt: skip
-    sides: dict[str, Any] = {"image": AnyImageSide, "text": AnyTextSide}
-    for side, union in sides.items():
+    sides: dict[str, Any] = {"image": OUR_IMAGE_SIDES, "text": OUR_TEXT_SIDES}
+    for side, configs in sides.items():
         there = {one[side]["kind"] for one in found.values()} | {ImageConfig.kind}  # pictures have a run of their own
-        for config in get_args(get_args(union)[0]):
+        for config in configs:
             if config.kind not in there:
                 found[config.kind] = {"image": FEATURES, "text": small, "dimension": 4, side: to_plain(config())}
     return found

@@ -30,7 +30,6 @@ from rungwise.index.stores import _vector_files as vector_files
 from rungwise.index.stores import write_description
 from rungwise.index.stores.exact._segments import SegmentsDescription, State
 from rungwise.index.stores.exact._snapshot import ExactSnapshot, Segment
-from rungwise.index.stores.factory import Wished
 from rungwise.models import EncodedImages
 from rungwise.models.joint import JointEmbedding, VSEConfig
 from rungwise.similarity import Cosine, Order
@@ -629,7 +628,7 @@ def test_columns_hold_dates_where_all_that_was_looked_at_are_dates(
 
 @pytest.mark.parametrize("store", ["exact", "lance"])
 def test_a_value_of_another_kind_finds_what_is_meant_or_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Wished
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
     monkeypatch.setattr("rungwise.index._reader._ROWS_LOOKED_AT", 2)
     columns = {

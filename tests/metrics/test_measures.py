@@ -114,7 +114,7 @@ def test_what_is_no_measure_is_refused_in_one_line(name):
 
 def test_an_unknown_name_lists_what_there_is():
     with pytest.raises(
-        UserError, match=r"measure 'Q@1' is not known; there are R@K, .*SR@K\(m=..,non_gt,lists=..,any\).*rsum"
+        UserError, match=r"there is no measure 'Q@1'; there are R@K, .*SR@K\(m=..,non_gt,lists=..,any\).*rsum"
     ):
         parse("Q@1")
 

@@ -83,7 +83,7 @@ def test_options_of_parts_are_kept():
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("sentences", "relevance: no source 'sentences'; there are cider-d, cider, tfidf, cbow, spice, bi-encoder"),
+        ("sentences", "relevance: there is no source 'sentences'; there are cider-d, cider, tfidf, cbow, spice"),
         ({"tokenizer": "ptb"}, "relevance: the mapping has no kind; there are cider-d"),
         ({"kind": "tfidf", "vectors": "x"}, "relevance: vectors: "),
         ({"kind": "tfidf", "tokenizer": "english"}, "relevance: tokenizer: Input should be 'ptb'"),
@@ -169,7 +169,7 @@ def test_frequencies_of_the_split_that_training_would_draw():
         ({"kind": "combine", "of": ["nosuch"]}, "of: 'nosuch' is neither a folder of saved degrees nor a source"),
         ({"kind": "tfidf", "orders": 0}, "orders must be at least 1"),
         ({"kind": "cascade", "model": "x", "scale": "raw", "coarse": "cider-d"}, "cider-d cannot choose pairs"),
-        ({"kind": "cascade", "model": "x", "scale": "raw", "coarse": "glove"}, "cascade: coarse: no source 'glove'"),
+        ({"kind": "cascade", "model": "x", "scale": "raw", "coarse": "glove"}, "coarse: there is no source 'glove'"),
     ],
 )
 def test_what_cannot_be_built_is_said_in_one_line(value, said):

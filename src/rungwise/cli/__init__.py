@@ -123,6 +123,7 @@ def _watched(name: str) -> int | None:
 
 
 def _named(words: list[str]) -> str:
+    words = _without_modules(_without_flag(words, _TRACEBACK)[0])[0]
     return f"rungwise {words[0]}" if words else "rungwise"
 
 
@@ -332,13 +333,12 @@ def _run(given: list[str], loaded: Callable[[], None], modules: Sequence[str] = 
     if given[0] not in COMMANDS:
         print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
-    if modules:
-        from rungwise.parts import import_named
+    from rungwise.parts import naming
 
-        import_named(modules)
     command = importlib.import_module("rungwise.cli." + _MODULES.get(given[0], "_{}").format(given[0]))
     loaded()
-    code: int = command.main(given[1:])
+    with naming(modules):
+        code: int = command.main(given[1:])
     return code
 
 

@@ -14,6 +14,8 @@ from ._inspection import inspect as inspect
 from ._inspection import render as render
 from ._listing import listing_of as listing_of
 from ._readers import LAYOUTS as LAYOUTS
+from ._readers import READERS as READERS
+from ._readers import CollectionReader as CollectionReader
 from ._readers import read as read
 from ._readers import read_again as read_again
 from ._readers import source_of_files as source_of_files

@@ -124,7 +124,7 @@ def _with_steps(run: RunFiles, series: list[tuple[int, float]]) -> list[tuple[in
 
 def rests_at(run: RunFiles) -> float | None:
     """Loss while all vectors are alike; None where there is no such value, or it cannot be told."""
-    if run.config is None or run.config.loss.needs_thresholds:
+    if run.config is None or "loss" in run.foreign or run.config.loss.needs_thresholds:
         return None
     return run.config.loss.build().rests_at
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rungwise.core import UserError, is_regular, load_yaml, parse_json, read_text
+from rungwise.core import UserError, from_plain, is_regular, parse_json, parse_yaml, read_text
+from rungwise.parts import recorded, recorded_in
 from rungwise.training import CHECKPOINT, CONFIG, HISTORY, MODEL, STAGES, STEPS
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ class RunFiles:
         state: State of the run; None without a checkpoint.
         tensors: Tensors of the checkpoint.
         left_out: Reasons why parts could not be read, one line each.
+        foreign: Settings whose parts are of a module that is not imported; the configuration has the defaults there.
     """
 
     folder: Path
@@ -41,6 +44,7 @@ class RunFiles:
     state: RunState | None
     tensors: Mapping[str, Tensor] = field(repr=False)
     left_out: tuple[str, ...] = ()
+    foreign: frozenset[str] = frozenset()
 
     @property
     def model(self) -> Path:
@@ -99,16 +103,17 @@ def _number(name: str) -> int:
 
 def read_run(folder: Path) -> RunFiles:
     """Read the parts that are there; ``left_out`` names those that cannot be read."""
-    from rungwise.training.config import TrainConfig
     from rungwise.training.engine import load_checkpoint  # torch, which no run needs that is not there
 
     left_out: list[str] = []
     config, state = None, None
+    foreign: Mapping[str, str] = {}
     tensors: Mapping[str, Tensor] = {}
     try:
-        config = load_yaml(TrainConfig, folder / CONFIG)
+        config, foreign = _config(folder / CONFIG)
     except UserError as error:
         left_out.append(str(error))
+    left_out += dict.fromkeys(foreign.values())
     if is_regular(folder / CHECKPOINT):
         try:
             state, tensors = load_checkpoint(folder / CHECKPOINT)
@@ -121,7 +126,30 @@ def read_run(folder: Path) -> RunFiles:
         except UserError as error:
             left_out.append(str(error))
     history = rows.get(HISTORY) or tuple(state.history if state is not None else ())
-    return RunFiles(folder, config, history, rows.get(STEPS, ()), state, tensors, tuple(left_out))
+    return RunFiles(folder, config, history, rows.get(STEPS, ()), state, tensors, tuple(left_out), frozenset(foreign))
+
+
+def _config(path: Path) -> tuple[TrainConfig, Mapping[str, str]]:
+    """The configuration, and a line for each setting that it lacks because its part cannot be found here.
+
+    Raises:
+        UserError: If it cannot be read without these settings either.
+    """
+    from rungwise.training.config import TrainConfig
+
+    values = parse_yaml(read_text(path, "settings_bytes"), path)
+    settings = dict(values) if isinstance(values, Mapping) else values
+    with recorded(recorded_in(values)):
+        try:
+            return from_plain(TrainConfig, settings, str(path)), {}
+        except UserError as error:
+            refused = error
+        if isinstance(settings, dict):
+            for left_out in (("loss",), ("model",), ("loss", "model")):
+                rest = {name: value for name, value in settings.items() if name not in left_out}
+                with suppress(UserError):
+                    return from_plain(TrainConfig, rest, str(path)), dict.fromkeys(left_out, str(refused))
+    raise refused
 
 
 def _lines(path: Path) -> Iterator[Mapping[str, float]]:

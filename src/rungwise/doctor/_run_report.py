@@ -87,7 +87,8 @@ def examine_run(
 
 def _stands(run: RunFiles) -> str:
     epochs = f" of {run.config.total_epochs}" if run.config is not None else ""
-    loss = f", loss {run.config.loss.kind}" if run.config is not None else ""
+    known = run.config is not None and "loss" not in run.foreign
+    loss = f", loss {run.config.loss.kind}" if run.config is not None and known else ""
     best = f", best after epoch {run.state.best_epoch}" if run.state is not None and run.state.best_epoch else ""
     return f"{len(run.history)}{epochs} epochs finished{loss}{best}, {len(run.steps)} lines of steps"
 
@@ -97,7 +98,7 @@ class _Collections:
 
     def __init__(self, place: Path | None) -> None:
         self._place = place
-        self._known: dict[tuple[str, Key, bool], ImageCaptions | UserError] = {}
+        self._known: dict[tuple[str, Key, bool, str], ImageCaptions | UserError] = {}
 
     def of(self, run: RunFiles) -> tuple[TrainConfig, ImageCaptions]:
         """The configuration with the path of the data, and the data with the splits that training sees.
@@ -108,7 +109,7 @@ class _Collections:
         if run.config is None:
             raise UserError(f"{_UNSEEN}: the configuration cannot be read")
         config = replace(run.config, data=replace(run.config.data, path=str(self._place or run.config.data.path)))
-        asked = config.data.path, config.data.key, config.data.join_restval
+        asked = config.data.path, config.data.key, config.data.join_restval, config.data.layout
         if asked not in self._known:
             self._known[asked] = _read(*asked)
         data = self._known[asked]
@@ -118,11 +119,11 @@ class _Collections:
         return config, with_share(seen, config.data.train, config.data.share, config.seed)
 
 
-def _read(path: str, key: Key, join_restval: bool) -> ImageCaptions | UserError:
+def _read(path: str, key: Key, join_restval: bool, layout: str) -> ImageCaptions | UserError:
     if not path:
         return UserError(f"{_UNSEEN}: the configuration names no data; name them with --data")
     try:
-        return read(path, key=key, join_restval=join_restval)
+        return read(path, layout=layout or None, key=key, join_restval=join_restval)
     except UserError as error:
         return UserError(f"{_UNSEEN}: {error}, or name the data with --data")
 
@@ -152,6 +153,8 @@ def _chance(run: RunFiles, collections: _Collections, say: Callable[[str], None]
 
 
 def _rungs(run: RunFiles, collections: _Collections, say: Callable[[str], None]) -> Iterator[Finding]:
+    if "loss" in run.foreign:
+        raise UserError("rungs were not looked at: the loss cannot be read")
     vocabulary = _vocabulary(run)
 
     def lengths(captions: list[str]) -> list[int]:

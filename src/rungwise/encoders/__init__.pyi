@@ -19,6 +19,9 @@ from ._preprocessing import Preprocessing as Preprocessing
 from ._sides import PREPROCESSING as PREPROCESSING
 from ._sides import TOKENIZER as TOKENIZER
 from ._sides import ImageSide as ImageSide
+from ._sides import ImageSideConfig as ImageSideConfig
 from ._sides import PictureSide as PictureSide
+from ._sides import SavedFiles as SavedFiles
 from ._sides import TextSide as TextSide
+from ._sides import TextSideConfig as TextSideConfig
 from ._sides import require_words as require_words

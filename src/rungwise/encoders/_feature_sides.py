@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rungwise.core import STRICT, Bounded, Size, UserError, digest_of_parts
+from rungwise.core import Size, UserError, digest_of_parts
 from rungwise.data import Issue
 from rungwise.data.files import FeatureRows
-from rungwise.encoders._sides import ImageSide, SavedFiles, TextSide
+from rungwise.encoders._sides import ImageSide, ImageSideConfig, SavedFiles, TextSide, TextSideConfig
 
 
 @dataclass(frozen=True)
-class FeatureConfig(Bounded):
+class FeatureConfig(ImageSideConfig):
     """Rows of features stand for pictures.
 
     Attributes:
@@ -27,7 +27,6 @@ class FeatureConfig(Bounded):
         l2_normalise: Normalise features before the linear layer, as the VSE++ program does.
     """
 
-    __pydantic_config__ = STRICT
     place: ClassVar[str] = "image"
 
     kind: Literal["features"] = "features"
@@ -93,7 +92,7 @@ class FeatureInput(ImageSide):
 
 
 @dataclass(frozen=True)
-class TextFeatureConfig(Bounded):
+class TextFeatureConfig(TextSideConfig):
     """Rows of features stand for texts.
 
     Attributes:
@@ -102,7 +101,6 @@ class TextFeatureConfig(Bounded):
         l2_normalise: Normalise features before the head.
     """
 
-    __pydantic_config__ = STRICT
     place: ClassVar[str] = "text"
 
     kind: Literal["features"] = "features"

@@ -31,6 +31,11 @@ Inference = Callable[[bool], Callable[[Tensor], Tensor]]
 """Function from the precision (True for bfloat16) to the encoding of prepared pictures or texts."""
 
 
+def device_of(side: nn.Module) -> torch.device:
+    """Device of a side's weights; the processor for a side that has none."""
+    return next((one.device for one in (*side.parameters(), *side.buffers())), torch.device("cpu"))
+
+
 @dataclass(frozen=True)
 class Computing(Bounded):
     """How features of pictures, and vectors of texts, are computed where they are not cached.
@@ -62,7 +67,7 @@ class Computing(Bounded):
         if self.precision != "auto":
             return self.precision == "bfloat16"
         if side not in self.chosen:
-            device = next(side.parameters()).device
+            device = device_of(side)
             if not native_bfloat16(device):
                 self.chosen[side] = False
                 return False

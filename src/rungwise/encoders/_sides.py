@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from rungwise.core import UserError
+from rungwise.core import STRICT, Bounded, UserError
 from rungwise.data.files import FeatureRows
 
 if TYPE_CHECKING:
@@ -54,6 +55,91 @@ def require_words(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
     if isinstance(texts, FeatureRows):
         raise UserError("the data have rows of features in place of texts; set model.text.kind: features")
     return texts
+
+
+@dataclass(frozen=True)
+class ImageSideConfig(Bounded):
+    """Base of the configurations of image sides; one that is imported is named by its ``kind``.
+
+    A configuration is a frozen dataclass with a default ``kind``, and says how the side is made anew and from a saved
+    model. A field that changes no vector has the metadata ``ELSEWHERE`` of ``rungwise.core``.
+    """
+
+    __pydantic_config__ = STRICT
+
+    @property
+    def kind(self) -> str:
+        """Name of the side in YAML and on the command line; each gives it as a field with a default."""
+        return ""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether vectors are computed once and cached; otherwise the side is trained with the rest."""
+        return True
+
+    @property
+    def l2_normalise(self) -> bool:
+        """Whether vectors are normalised before the head."""
+        return False
+
+    def build(self) -> ImageSide:
+        """The side with the weights that the configuration names.
+
+        Raises:
+            UserError: If they cannot be loaded.
+        """
+        raise NotImplementedError
+
+    def restore(self, files: SavedFiles) -> ImageSide:
+        """The side of a saved model without its weights, from the text files that it gave (:meth:`ImageSide.files`)."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TextSideConfig(Bounded):
+    """Base of the configurations of text sides, as :class:`ImageSideConfig` is of image sides."""
+
+    __pydantic_config__ = STRICT
+
+    @property
+    def kind(self) -> str:
+        """Name of the side in YAML and on the command line; each gives it as a field with a default."""
+        return ""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether vectors are computed once and cached; otherwise the side is trained with the rest."""
+        return True
+
+    @property
+    def l2_normalise(self) -> bool:
+        """Whether vectors are normalised before the head."""
+        return False
+
+    def of(self, texts: Sequence[str] | FeatureRows) -> TextSideConfig:
+        """The configuration for these captions of the training split.
+
+        Raises:
+            UserError: If the data have rows of features in place of captions.
+        """
+        require_words(texts)
+        return self
+
+    def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> TextSide:
+        """The side with the weights that the configuration names.
+
+        Args:
+            texts: Captions of the training split, from which a vocabulary may come.
+            dimension: Width of the space of the model.
+
+        Raises:
+            UserError: If the weights cannot be loaded, or the texts do not fit.
+        """
+        raise NotImplementedError
+
+    def restore(self, files: SavedFiles, dimension: int) -> TextSide:
+        """The side of a saved model without its weights, from the text files that it gave (:meth:`TextSide.files`)."""
+        raise NotImplementedError
 
 
 class ImageSide(nn.Module, ABC):

@@ -20,7 +20,7 @@ from rungwise.index._reader import ReadableIndex
 from rungwise.index.layout import Grade, GradeName, add_grade, carry_over, move_marks, now, store_pair, take_back
 from rungwise.index.layout import manifest as storage
 from rungwise.index.layout.location import alone, writing_alone
-from rungwise.index.stores import Approximation, factory
+from rungwise.index.stores import Approximation
 from rungwise.index.update import (
     Changes,
     FilesOfItems,
@@ -89,7 +89,7 @@ class Index(ReadableIndex):
         model_location: str = "",
         progress: Progress | None = None,
         overwrite: bool = False,
-        store: factory.Wished = "exact",
+        store: str = "exact",
         half: bool = False,
         thumbnails: bool = False,
         files: FilesOfItems | None = None,
@@ -144,7 +144,7 @@ class Index(ReadableIndex):
         *,
         name: str = "collection",
         model_location: str = "",
-        store: factory.Wished = "auto",
+        store: str = "auto",
         half: bool = False,
         thumbnails: bool = False,
         data: ImageCaptions | None = None,

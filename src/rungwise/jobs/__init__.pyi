@@ -28,6 +28,7 @@ from ._options import Captions as Captions
 from ._options import Device as Device
 from ._options import Exclude as Exclude
 from ._options import JoinRestval as JoinRestval
+from ._options import Layout as Layout
 from ._options import LeastCosine as LeastCosine
 from ._options import MemberKey as MemberKey
 from ._options import Precision as Precision

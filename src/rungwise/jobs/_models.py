@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rungwise.core import UserError
 from rungwise.encoders.pretrained import ModelSource
 from rungwise.jobs._terminal import chosen_device, say
+from rungwise.parts import import_named
 
 if TYPE_CHECKING:
     from rungwise.encoders import Precision
@@ -118,10 +119,11 @@ def read_model_of(index: Index, name: str | PairScorer | None, device: str | Non
         raise UserError(f"{error}; if the model has moved, name it: --model") if moved else error from None
 
 
-def load_in_worker(name: str, device: str | None, altered: bool, half: bool) -> DualEncoder:
+def load_in_worker(modules: tuple[str, ...], name: str, device: str | None, altered: bool, half: bool) -> DualEncoder:
     """Load the model in a worker of a cluster.
 
     Args:
+        modules: Modules that were named, which the parts of the model may come from.
         name: Location of the model from :func:`location`.
         device: Value of ``--device``.
         altered: Value of ``--altered-model``.
@@ -129,6 +131,7 @@ def load_in_worker(name: str, device: str | None, altered: bool, half: bool) -> 
     """
     from rungwise.models import load_dual_encoder
 
+    import_named(modules)
     if half:
         from rungwise.encoders import computed_in
 

@@ -85,6 +85,10 @@ MemberKey = Annotated[
     Literal["dot", "stem"],
     tyro.conf.arg(help="Members of tar archives go together by their names to the first dot, or (stem) to the last."),
 ]
+Layout = Annotated[
+    str | None,
+    tyro.conf.arg(metavar="LAYOUT", help="Read the data as this layout, one of ours or of your own."),
+]
 Captions = Annotated[
     Path | None,
     tyro.conf.arg(help="File of the captions of these pictures, in place of those that lie beside them."),

@@ -19,6 +19,7 @@ from rich.segment import Segment
 from rungwise.core import with_slashes
 from rungwise.core.compute import choose_device
 from rungwise.core.output import Progress, printable
+from rungwise.parts import named_modules
 
 if TYPE_CHECKING:
     from rungwise.data import Issue
@@ -104,7 +105,11 @@ def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 def program(here: Path | None = None) -> str:
-    """Command that calls this program from a shell in folder ``here``, for commands to paste."""
+    """Command that calls this program from a shell in folder ``here``, with ``--module``, for commands to paste."""
+    return " ".join([_command(here), *(f"--module {quote(one)}" for one in named_modules())])
+
+
+def _command(here: Path | None) -> str:
     installed = Path(sys.executable).parent / "rungwise"
     found = shutil.which("rungwise")
     if not installed.is_file():

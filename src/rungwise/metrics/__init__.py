@@ -14,10 +14,8 @@ Words, which the modules keep to:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-from rungwise.core import UserError
 from rungwise.metrics._blocks import CheckedDegrees, Positions, as_floats, as_slice
 from rungwise.metrics._classic import AP11, MAP, MRR, RSUM, MAPAtR, MeanR, MedR, P, R, Recall, RPrecision
 from rungwise.metrics._counting import RunningLists
@@ -47,7 +45,6 @@ from rungwise.metrics._sources import (
     TiledSource,
 )
 from rungwise.metrics._streaming import MeasureRequest, QueryValues, measure_all
-from rungwise.parts import load_offered
 
 FAMILIES: tuple[type[Measure], ...] = families()
 """Every family of per-query measures of this package, in the order in which help lists them."""
@@ -57,9 +54,9 @@ TOTALS: tuple[Total, ...] = (RSUM, NSUM, NSUM_NON_GT)
 
 
 def parse(text: str) -> Measure | Total:
-    """Parse the printed form of a measure.
+    """Parse the printed form of a measure; a family is known as soon as its class is defined.
 
-    A family is known as soon as its class is defined, and where an installed package offers it.
+    A family that nobody has defined is looked for among those that installed packages offer.
 
     Raises:
         UserError: If there is none; the message lists what there is.
@@ -67,13 +64,7 @@ def parse(text: str) -> Measure | Total:
     >>> parse("SR@10(m=5)"), parse("MAP@R"), str(parse("Nsum(non_gt)"))
     (SR(k=10, m=5, non_gt=False, lists=None, any=False), MAPAtR(), 'Nsum(non_gt)')
     """
-    try:
-        return parse_as(text, families(), TOTALS)
-    except UserError:
-        name = re.match(r"[A-Za-z][A-Za-z0-9]*", text.strip())
-        if name is None or load_offered("measures", name[0]) is None:
-            raise
-    return parse_as(text, families(), TOTALS)
+    return parse_as(text, TOTALS)
 
 
 def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Total, ...]:

@@ -15,6 +15,7 @@ from rungwise.core import UserError
 from rungwise.core.output import short_repr
 from rungwise.metrics._blocks import CheckedDegrees
 from rungwise.metrics._rankings import Direction, Positives, Rankings
+from rungwise.parts import Registry
 
 PERCENT = "percent"
 RANK = "rank"
@@ -188,14 +189,17 @@ def families(base: type[Measure] = Measure) -> tuple[type[Measure], ...]:
     return tuple(found)
 
 
+MEASURES: Registry[Measure] = Registry("measures", "measure", families, lambda family: family.name)
+"""Families of measures by name: ours, all others that are defined, and those that installed packages offer."""
+
 # Nobody means numbers of more digits, and Python refuses to read very long ones.
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _REAL = re.compile(r"[-+.0-9][-+.0-9eE]*")
 _GRAMMAR = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9]*(?:@R)?)(?:@(?P<k>[0-9]{1,18}))?(?:\((?P<options>[^()]*)\))?")
 
 
-def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total, ...]) -> Measure | Total:
-    """Parse a measure of the given families and totals, as :func:`rungwise.metrics.parse` does with all of them.
+def parse_as(text: str, totals: tuple[Total, ...]) -> Measure | Total:
+    """Parse a measure of any family or one of the given totals.
 
     Raises:
         UserError: If the name, the cutoff or an option is not known.
@@ -203,11 +207,11 @@ def parse_as(text: str, families: tuple[type[Measure], ...], totals: tuple[Total
     for total in totals:
         if text.replace(" ", "") == str(total):
             return total
-    known = ", ".join([*(_pattern(f) for f in families), *(str(t) for t in totals)])
     found = _GRAMMAR.fullmatch(text.replace(" ", ""))
-    family = next((f for f in families if found and f.name == found["name"]), None)
-    if found is None or family is None:
-        raise UserError(f"measure {text!r} is not known; there are {known}")
+    if found is None or not MEASURES.has(found["name"]):
+        known = [*(_pattern(one) for one in families()), *map(str, totals)]
+        raise MEASURES.unknown(text, dict.fromkeys([*known, *set(MEASURES.names()).difference(MEASURES.known())]))
+    family = MEASURES.named(found["name"])
     allowed = {field.name: field for field in fields(family)}
     first_real = next((name for name, field in allowed.items() if _is_real(field)), None)
     options: dict[str, float | bool] = {}

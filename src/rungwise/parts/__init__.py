@@ -1,7 +1,8 @@
-"""Parts of a person's own by name: modules that are named, and entry points of installed packages.
+"""Parts of a person's own by name: named modules, entry points of installed packages, and what folders record.
 
-A module is imported because a person named it, never because a file did. An entry point is loaded when its name is
-asked for and is not one of ours.
+A loss, measure, relevance source, encoder, reader or store is found by its name among the classes that are imported. A
+module is imported because a person named it, never because a file did. An entry point is loaded when its name is asked
+for and is not one of ours.
 """
 
 from rungwise._exports import exporting

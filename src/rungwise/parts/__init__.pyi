@@ -5,3 +5,10 @@ from ._entry_points import offered as offered
 from ._named_modules import import_named as import_named
 from ._named_modules import is_imported as is_imported
 from ._named_modules import named_modules as named_modules
+from ._named_modules import naming as naming
+from ._origins import Origins as Origins
+from ._origins import origins_of as origins_of
+from ._origins import recorded as recorded
+from ._origins import recorded_in as recorded_in
+from ._registry import Registry as Registry
+from ._registry import concrete_below as concrete_below

@@ -14,6 +14,9 @@ Group = Literal["losses", "measures", "relevance", "encoders", "readers", "store
 GROUPS: tuple[Group, ...] = get_args(Group)
 """Groups of entry points, each below ``rungwise.``, such as ``rungwise.losses``."""
 
+_packages: dict[str, str] = {}
+"""Packages by the modules that were loaded of their entry points."""
+
 
 def offered(group: Group) -> dict[str, tuple[EntryPoint, ...]]:
     """Entry points of a group by name; nothing of them is loaded."""
@@ -46,7 +49,18 @@ def load_offered(group: Group, name: str) -> str | None:
             f"the package {packages[0]} offers {name!r} under rungwise.{group}, but {found[0].value} cannot be loaded"
             f" ({type(error).__name__}: {said}); mend or uninstall it"
         ) from error
+    _packages[found[0].module] = packages[0]
     return packages[0]
+
+
+def package_of(module: str) -> str | None:
+    """The package by whose entry point a module, or one that it is a part of, was loaded."""
+    return next((name for loaded, name in _packages.items() if _is_part(module, loaded)), None)
+
+
+def _is_part(module: str, loaded: str) -> bool:
+    """Whether a module lies in the same package of modules as one that was loaded."""
+    return module.partition(".")[0] == loaded.partition(".")[0]
 
 
 def _package(one: EntryPoint) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from rungwise.core import UserError
+from rungwise.core.compute import send_whole
 from rungwise.core.output import printable
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -53,27 +54,49 @@ def import_named(names: Iterable[str], *, option: str = "--module") -> None:
             _imported[name] = None
 
 
+@contextmanager
+def naming(names: Iterable[str]) -> Iterator[None]:
+    """Import what was named for one command; :func:`named_modules` are these alone until the block ends."""
+    before = dict(_imported)
+    _imported.clear()
+    try:
+        import_named(names)
+        yield
+    finally:
+        _imported.clear()
+        _imported.update(before)
+
+
 def named_modules() -> tuple[str, ...]:
-    """What :func:`import_named` has imported in this process, for another process to import."""
+    """What was named for this command, or by :func:`import_named` outside of any, for another process to import."""
     return tuple(_imported)
 
 
 def is_imported(name: str) -> bool:
     """Whether a module is imported, as a person named it or in any other way."""
-    return name in _imported or name in sys.modules or Path(name).stem in _files
+    return module_name(name) in sys.modules
 
 
 def _check_names(names: Iterable[str], where: str) -> None:
     """Refuse what is no dotted name of a module, such as the path of a file.
 
-    >>> _check_names(["a b"], "--module")
+    >>> _check_names(["../mylosses.py"], "run.yaml: modules")
     Traceback (most recent call last):
-    rungwise.core.UserError: --module: 'a b' is no dotted name of a module; write it such as mypackage.mylosses
+    rungwise.core.UserError: run.yaml: modules: '../mylosses.py' is no dotted name of a module; give a file with ...
     """
     for name in names:
         if len(name) > _LONGEST or not _NAME.fullmatch(name):
             remedy = "give a file with --module" if name.endswith(_SUFFIX) else "write it such as mypackage.mylosses"
             raise UserError(f"{where}: {printable(name)[:_LONGEST]!r} is no dotted name of a module; {remedy}")
+
+
+def module_name(name: str) -> str:
+    """The name in ``sys.modules`` of what :func:`import_named` was given.
+
+    >>> module_name("/home/me/mylosses.py"), module_name("mypackage.losses")
+    ('mylosses', 'mypackage.losses')
+    """
+    return Path(name).stem if name.endswith(_SUFFIX) else name
 
 
 def _whole(name: str) -> Path:
@@ -117,6 +140,7 @@ def _import_file(name: str, option: str) -> None:
         sys.modules.pop(stem, None)
         raise
     _files[stem] = path
+    send_whole(module)  # workers on other machines do not have the file
 
 
 def _run(loader: importlib.abc.Loader, module: ModuleType, where: str) -> None:

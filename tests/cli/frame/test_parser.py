@@ -82,6 +82,7 @@ def test_the_short_help_has_the_usual_options_on_a_line_each(capsys: pytest.Capt
         "  look here --out there",
         "",
         "--help-all shows 2 more options, and all in full.",
+        "--module NAME, with any command, imports a module of your own first.",
     ]
 
 
@@ -161,7 +162,11 @@ def test_the_settings_that_train_knows_by_name_are_those_of_its_configuration() 
     from rungwise.cli.train._command import SETTINGS
     from rungwise.training.config import TrainConfig
 
-    assert set(SETTINGS) == {one.name.replace("_", "-") for one in fields(TrainConfig)} - {"preset", "modules"}
+    assert set(SETTINGS) == {one.name.replace("_", "-") for one in fields(TrainConfig)} - {
+        "preset",
+        "modules",
+        "packages",
+    }
 
 
 @dataclass

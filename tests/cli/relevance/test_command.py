@@ -242,7 +242,11 @@ def test_half_a_character_in_json_lines_is_listed(tmp_path, capsys):
         ("cross-encoder", (), "cross-encoder needs --model: "),
         ("cascade", ("--model", "x"), "cascade needs --scale: "),
         ("cross-encoder", ("--model", "./x", "--scale", "loud"), "--scale must be"),
-        ("cascade", ("--model", "./x", "--scale", "raw", "--coarse", "glove"), "cascade: --coarse: no source 'glove'"),
+        (
+            "cascade",
+            ("--model", "./x", "--scale", "raw", "--coarse", "glove"),
+            "cascade: --coarse: there is no source 'glove'",
+        ),
         ("cascade", ("--model", "./x", "--scale", "raw", "--coarse", "cbow"), "cbow needs vectors: a file"),
         ("human", (), "human needs --judgements"),
         ("human", ("--judgements", "a", "b", "c"), "human: 3 files under --judgements"),

@@ -4,12 +4,12 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.index import ExactStore, LanceStore, Store
-from rungwise.index.stores.factory import Kind, choose, create_store, open_store
+from rungwise.index.stores.factory import choose, create_store, open_store
 from rungwise.similarity import Cosine, Order
 
 
 @pytest.mark.parametrize(("kind", "made"), [("exact", ExactStore), ("lance", LanceStore)])
-def test_what_was_made_is_opened(tmp_path: Path, kind: Kind, made: type[Store]) -> None:
+def test_what_was_made_is_opened(tmp_path: Path, kind: str, made: type[Store]) -> None:
     create_store(kind, tmp_path, "pictures", 2, Cosine(), "image").upsert(["a"], [[1, 0]])
     opened = open_store(kind, tmp_path, "pictures")
     assert isinstance(opened, made)

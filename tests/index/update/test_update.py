@@ -26,7 +26,6 @@ from rungwise.index.filters import Where
 from rungwise.index.layout import keep_favourite, read_favourites, read_grades
 from rungwise.index.layout.manifest import read_issues, read_manifest
 from rungwise.index.stores import Record, Store
-from rungwise.index.stores.factory import Wished
 from rungwise.index.update import _file_reader as file_reader
 from rungwise.models import EncodedImages
 from tests.colour_model import ColourModel, picture_bytes
@@ -89,7 +88,7 @@ def captioned(folder: Path, text: str = "a red one", **columns: Any) -> ImageCap
     return replace(data, captions=texts, image_of_caption=np.arange(count), caption_ids=(), columns=given)
 
 
-def made(photos: Path, model: Counting, data: ImageCaptions | None = None, store: Wished = "exact") -> Index:
+def made(photos: Path, model: Counting, data: ImageCaptions | None = None, store: str = "exact") -> Index:
     index = Index.create(photos.parent / "index", model, name="photos", store=store)
     changes = index.update(data or collection(photos), model)
     assert str(changes) == f"{len(index)} added, 0 changed, 0 removed, 0 unchanged"
@@ -103,7 +102,7 @@ def ids(index: Index) -> list[str]:
 
 
 @pytest.mark.parametrize("store", ["exact", "lance"])
-def test_a_second_update_touches_only_what_changed(photos: Path, model: Counting, store: Wished) -> None:
+def test_a_second_update_touches_only_what_changed(photos: Path, model: Counting, store: str) -> None:
     index = made(photos, model, store=store)
     draw(photos / "1.png", 101)
     draw(photos / "new" / "a.png", 102)
@@ -132,7 +131,7 @@ def test_nothing_new_is_nothing_done(photos: Path, model: Counting, monkeypatch:
 
 @pytest.mark.parametrize("store", ["exact", "lance"])
 def test_nothing_new_reads_pictures_once_and_no_record_of_captions(
-    photos: Path, model: Counting, store: Wished, monkeypatch: pytest.MonkeyPatch
+    photos: Path, model: Counting, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = made(photos, model, captioned(photos), store)
     looked = []
@@ -150,7 +149,7 @@ def test_nothing_new_reads_pictures_once_and_no_record_of_captions(
 @pytest.mark.parametrize("store", ["exact", "lance"])
 @pytest.mark.parametrize("strays", [1, 300])
 def test_captions_that_no_picture_has_go_also_where_nothing_changed(
-    photos: Path, model: Counting, store: Wished, strays: int
+    photos: Path, model: Counting, store: str, strays: int
 ) -> None:
     index = made(photos, model, captioned(photos), store)
     assert index.added is not None
@@ -200,7 +199,7 @@ def test_a_renamed_picture_is_not_encoded_again(photos: Path, model: Counting) -
 
 
 @pytest.mark.parametrize("store", ["exact", "lance"])
-def test_captions_and_columns_alone_encode_no_picture(photos: Path, model: Counting, store: Wished) -> None:
+def test_captions_and_columns_alone_encode_no_picture(photos: Path, model: Counting, store: str) -> None:
     index = made(photos, model, captioned(photos, year=2020), store)
     assert index.item("0.png").columns["year"] == 2020
     changes = index.update(captioned(photos, year=2021), model)
@@ -594,7 +593,7 @@ def test_a_second_update_at_the_same_time_is_refused_and_other_changes_are_not(p
 
 
 @pytest.mark.parametrize("store", ["exact", "lance"])
-def test_those_who_opened_it_notice_every_change(photos: Path, model: Counting, store: Wished) -> None:
+def test_those_who_opened_it_notice_every_change(photos: Path, model: Counting, store: str) -> None:
     index = made(photos, model, store=store)
     opened = Index.open(index.folder)
     assert not opened.is_replaced()

@@ -26,7 +26,7 @@ from rungwise.losses import (
     warm_up,
 )
 from rungwise.training.config import LossConfig, TrainConfig, config_of, with_thresholds
-from rungwise.training.config._losses import kinds, loss_named
+from rungwise.training.config._losses import LOSSES
 from rungwise.training.engine import train
 from tests.training.every_loss import NAMED, PLAIN
 
@@ -77,8 +77,8 @@ def test_kinds_are_the_names_that_configurations_have_always_used() -> None:
         *("contrastive_sum", "contrastive_max", "multi_modal_nce", "sigmoid", "soft_contrastive", "smooth_ndcg"),
         "weighted",
     }
-    assert named <= set(kinds())
-    assert not {"loss", "block_loss"} & set(kinds())
+    assert named <= set(LOSSES.names())
+    assert not {"loss", "block_loss"} & set(LOSSES.names())
 
 
 @pytest.mark.parametrize("config", NAMED, ids=lambda config: config.kind)
@@ -254,10 +254,12 @@ def test_two_losses_of_one_name_are_told_apart_by_renaming_one() -> None:
 
     defined_first, defined_anew = another("notebook"), another("notebook")
     assert defined_first is not defined_anew
-    assert loss_named("stretched") is defined_anew
+    assert LOSSES.named("stretched") is defined_anew
     elsewhere = another("library")
     assert elsewhere.__module__ == "library"
-    with pytest.raises(UserError, match="'stretched' names several losses: library.Stretched, notebook.Stretched"):
+    with pytest.raises(
+        UserError, match="'stretched' is the name of more than one loss: library.Stretched, notebook.Stretched"
+    ):
         from_plain(TrainConfig, {"loss": "stretched"}, "config.yaml")
 
 

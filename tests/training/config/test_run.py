@@ -20,7 +20,7 @@ from rungwise.relevance.config import source_config
 from rungwise.similarity import Order
 from rungwise.training.batches._sampling import RelevanceAware
 from rungwise.training.config import TrainConfig, config_of
-from rungwise.training.config._losses import kinds, loss_named
+from rungwise.training.config._losses import LOSSES
 from rungwise.training.steps import Plain
 from rungwise.training.steps._strategies import CachedGradients, GlobalNegativesStep
 
@@ -45,7 +45,7 @@ def refused(text: str | bytes, folder: Path) -> str:
 
 def ours(kind: str) -> bool:
     """Whether a loss is the package's own, and none that a file of tests defines."""
-    return loss_named(kind).__module__.startswith("rungwise.")
+    return LOSSES.named(kind).__module__.startswith("rungwise.")
 
 
 WITHOUT_DEFAULTS = {"weighted": "losses: [sum_of_hinges, {kind: ladder, shares: [0.1]}], weights: [1.0, 0.5]"}
@@ -55,7 +55,7 @@ WITHOUT_DEFAULTS = {"weighted": "losses: [sum_of_hinges, {kind: ladder, shares: 
     "text",
     [
         "",
-        *(f"loss: {{kind: {kind}, {WITHOUT_DEFAULTS.get(kind, '')}}}" for kind in kinds() if ours(kind)),
+        *(f"loss: {{kind: {kind}, {WITHOUT_DEFAULTS.get(kind, '')}}}" for kind in LOSSES.names() if ours(kind)),
         "loss: {kind: ladder, shares: [0.01]}",
         "loss: {kind: max_of_hinges, margin: 0.3, reduction: mean, mask_above: 0.5}",
         *(f"sampler: {kind}" for kind in ("shuffled", "by_length", "one_caption_per_image", "relevance_aware")),

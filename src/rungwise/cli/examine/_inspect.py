@@ -18,6 +18,7 @@ from rungwise.jobs import (
     Captions,
     Exclude,
     JoinRestval,
+    Layout,
     MemberKey,
     console,
     pasted,
@@ -46,6 +47,7 @@ class Inspect:
     data: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="DATA [DATA]")]
     captions: Captions = None
     contact_sheet: Path | None = field(default=None, metadata=WRITTEN_FILE)
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     exclude: Exclude = ()
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
@@ -63,6 +65,7 @@ def main(arguments: list[str]) -> int:
 
     data = read(
         asked.data if len(asked.data) > 1 else asked.data[0],
+        layout=asked.layout,
         captions=asked.captions,
         key=asked.key,
         exclude=asked.exclude,

@@ -32,6 +32,7 @@ T = TypeVar("T")
 
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
+_MODULE_LINE = "--module NAME, with any command, imports a module of your own first."
 _WIDTH = 80
 _LONGEST_CHOICES = 14
 """Largest number of characters of choices that stand in the place of a value."""
@@ -101,7 +102,10 @@ def parse(
     if default is not None:
         ask = partial(ask, default=default)
     if HELP_ALL in before:
-        ask(args=["--help"])
+        try:
+            ask(args=["--help"])
+        finally:
+            print(_MODULE_LINE)
     elif any(word in HELP for word in before):
         print(short_help(kind, command, examples, default, description, more))
         raise SystemExit(0)
@@ -215,6 +219,8 @@ def short_help(
     <BLANKLINE>
     example:
       count --k 5
+    <BLANKLINE>
+    --module NAME, with any command, imports a module of your own first.
     """
     every = list(_options(kind, default))
     usual = [one for one in every if not one.advanced]
@@ -234,6 +240,7 @@ def short_help(
     if hidden := more + sum(one.advanced for one in every):
         others = f"{hidden} more options" if hidden > 1 else "one more option"
         lines += ["", f"{HELP_ALL} shows {others}, and all in full."]
+    lines += [*([] if hidden else [""]), _MODULE_LINE]
     return "\n".join(lines)
 
 

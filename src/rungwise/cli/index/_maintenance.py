@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
@@ -65,14 +65,15 @@ class RestoreIndex:
     Attributes:
         backup: Folder of the backup.
         out: Folder or address of the index. It appears once it is whole.
-        store: Which store keeps the rows. auto takes the kind of the backup, where the place can have it.
+        store: Which store keeps the rows. auto takes the kind of the backup, where the place can have it; others are
+            lance, exact, milvus, and stores of your own.
         overwrite: Replace the index that stands there, once the new one is whole.
         check: Compare checksums and read all rows, and write nothing.
     """
 
     backup: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="BACKUP")]
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
-    store: Literal["auto", "lance", "exact", "milvus"] = "auto"
+    store: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto"
     overwrite: bool = False
     check: bool = False
 

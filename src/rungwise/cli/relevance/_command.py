@@ -17,10 +17,10 @@ from rungwise.core.disk import replacing
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.core.text import near_names
 from rungwise.data import ImageCaptions, read, with_splits
-from rungwise.jobs import ADVANCED, MemberKey, Seldom, console, flag, saved_degrees, say, say_issues
+from rungwise.jobs import ADVANCED, Layout, MemberKey, Seldom, console, flag, saved_degrees, say, say_issues
 from rungwise.relevance import Degrees, Direction
 from rungwise.relevance.combine import Cascade
-from rungwise.relevance.config import CONFIGS, Building, HumanConfig, SourceConfig, source_named, source_names
+from rungwise.relevance.config import CONFIGS, SOURCES, Building, HumanConfig, SourceConfig
 from rungwise.relevance.human import HumanJudgements
 from rungwise.relevance.storage.pair_cache import PairCache
 from rungwise.relevance.storage.saved import refuse_other
@@ -81,6 +81,7 @@ class SaveOptions:
 
     data: Data
     split: str = "all"
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     captions_only: bool = False
     out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
@@ -120,16 +121,15 @@ def main(arguments: list[str]) -> int:
     if arguments[0] in TASKS:
         module, _ = TASKS[arguments[0]]
         return int(import_module(module).main(arguments[1:]))
-    kind = source_named(arguments[0])
-    if kind is None:
+    if not SOURCES.has(arguments[0]):
         raise UserError(_misspelt(arguments[0]))
-    config, saved, described = _parsed(kind, with_ray(arguments[1:]))
+    config, saved, described = _parsed(SOURCES.named(arguments[0]), with_ray(arguments[1:]))
     _check_options(config, saved, described)
     if saved.out is not None:
         refuse_other(saved.out)
     if (cache := getattr(config, "cache", None)) is not None:
         PairCache(cache.expanduser())  # which refuses a file of something else
-    data = read(saved.data, key=saved.key, captions_only=saved.captions_only)
+    data = read(saved.data, layout=saved.layout, key=saved.key, captions_only=saved.captions_only)
     say_issues(data.issues)
     whole = data
     if saved.split != "all":
@@ -164,7 +164,7 @@ def _overview() -> str:
     lines = ["usage: rungwise relevance SOURCE DATA [--out FOLDER] ...", ""]
     lines += ["How well every caption describes every picture, by one of these sources:", ""]
     lines += [f"  {config.kind:<14} {_purpose(config)}" for config in CONFIGS]
-    others = source_names()[len(CONFIGS) :]
+    others = SOURCES.names()[len(CONFIGS) :]
     lines += ["", f"Of your own: {', '.join(others)}"] if others else []
     lines += ["", "And besides:", ""]
     lines += [f"  {word:<20} {purpose}" for word, (_, purpose) in TASKS.items()]
@@ -177,10 +177,10 @@ def _purpose(config: type[SourceConfig]) -> str:
 
 
 def _misspelt(name: str) -> str:
-    near = near_names(name, [*source_names(), *TASKS], least=0.75)
+    near = near_names(name, [*SOURCES.names(), *TASKS], least=0.75)
     guess = f"did you mean {near[0]}? " if near else ""
     return (
-        f"no source {name!r}; {guess}the source comes first, one of {', '.join(source_names())}; besides there are"
+        f"no source {name!r}; {guess}the source comes first, one of {', '.join(SOURCES.names())}; besides there are"
         f" {', '.join(TASKS)}"
     )
 

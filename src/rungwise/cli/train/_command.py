@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from rungwise.cli.frame import HELP, HELP_ALL, options, parse, refuse_unknown
-from rungwise.cli.train._kinds import with_kinds, without_kind_of_loss
-from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset
+from rungwise.cli.train._kinds import with_kinds, without_kinds
+from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset, values_of
 from rungwise.core import UserError
 from rungwise.jobs import program, say
 from rungwise.jobs.training import QUICK, Running, check_seeds, is_data, refuse_without_data
@@ -78,14 +78,18 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if picked := choose_preset(arguments):
         arguments = [picked.name, *arguments[1:]]
-    settings = with_kinds(load_config(picked.name if picked else named) if named else TrainConfig(), said)
+    resumed = Path((values_of(said, "--out") or ["run"])[-1]) if "--resume" in said else None
+    found = load_config(picked.name if picked else named, resumed=resumed) if named else TrainConfig()
+    settings = with_kinds(found, said)
     kind: Any = type(settings)
     settings_field = ("settings", Annotated[kind, tyro.conf.arg(name="")], field(default_factory=kind))
     whole: Any = make_dataclass("Train", [settings_field], bases=(Train,), namespace={"__doc__": Train.__doc__})
     default = whole(config=named or QUICK, settings=settings)
     return (
         named,
-        parse(whole, without_kind_of_loss(arguments), _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,)),
+        parse(
+            whole, without_kinds(settings, arguments), _COMMAND, default=default, config=(tyro.conf.AvoidSubcommands,)
+        ),
         picked,
     )
 
@@ -117,7 +121,11 @@ def main(arguments: list[str]) -> int:
         say(f"no preset is named, so this is rungwise train {QUICK}; rungwise presets lists the others")
     if picked is not None and is_first():
         say(picked.why)
-    same = picked is not None and not config.data.join_restval and config.data.key == picked.key
+    same = (
+        picked is not None
+        and not config.data.join_restval
+        and (config.data.key, config.data.layout) == (picked.key, picked.layout)
+    )
     trained = go(config, asked, picked.data if picked is not None and same else None)
     run = trained.run
     if not is_first():

@@ -11,7 +11,6 @@ from rungwise.core import from_plain, to_plain
 
 T = TypeVar("T")
 
-_KIND_OF_LOSS = "--loss.kind"
 _OPTION = re.compile(r"--([\w.-]+)\.kind(?:=(.*))?", re.DOTALL)
 
 
@@ -39,17 +38,18 @@ def with_kinds(settings: T, arguments: Sequence[str]) -> T:
     return settings
 
 
-def without_kind_of_loss(arguments: Sequence[str]) -> list[str]:
-    """The words without ``--loss.kind NAME``, which :func:`with_kinds` has followed: a loss has no such option.
+def without_kinds(settings: Any, arguments: Sequence[str]) -> list[str]:
+    """The words without the options that :func:`with_kinds` has followed; parts of one kind have no such option.
 
-    >>> without_kind_of_loss(["vsepp", "--loss.kind", "ladder", "--loss.kind=ladder", "--seed", "1"])
-    ['vsepp', '--seed', '1']
+    >>> from rungwise.training.config import TrainConfig
+    >>> without_kinds(TrainConfig(), ["--model.text.kind", "gru", "--loss.kind=max_of_hinges", "--seed", "1"])
+    ['--seed', '1']
     """
-    words, after = [], False
-    for word in arguments:
-        if not after and word != _KIND_OF_LOSS and not word.startswith(f"{_KIND_OF_LOSS}="):
-            words.append(word)
-        after = word == _KIND_OF_LOSS
+    words = list(arguments)
+    for option, names, kind in _typed(arguments):
+        if getattr(_part(settings, names), "kind", None) == kind:
+            at = words.index(option) if option in words else words.index(f"{option}={kind}")
+            del words[at : at + (2 if words[at] == option else 1)]
     return words
 
 
@@ -64,9 +64,14 @@ def _typed(arguments: Sequence[str]) -> Iterator[tuple[str, list[str], str]]:
 
 def _becomes_another(settings: Any, names: Sequence[str], kind: str) -> bool:
     """Whether the part exists and its class cannot be of that kind."""
-    part = settings
-    for name in names:
-        part = getattr(part, name, None)
+    part = _part(settings, names)
     if not dataclasses.is_dataclass(part) or not hasattr(part, "kind"):
         return False
     return kind not in get_args(get_type_hints(type(part)).get("kind"))
+
+
+def _part(settings: Any, names: Sequence[str]) -> Any:
+    """The part of a configuration to which names of fields lead; None where there is none."""
+    for name in names:
+        settings = getattr(settings, name, None)
+    return settings

@@ -24,6 +24,7 @@ class PresetChoice:
     name: str
     path: str
     key: Key
+    layout: str
     data: ImageCaptions
     why: str
 
@@ -50,12 +51,13 @@ def choose_preset(arguments: Sequence[str]) -> PresetChoice | None:
         return None
     from rungwise.data import dataset_of, read
 
-    key: Key = "stem" if "stem" in _values(arguments, "--data.key") else "dot"
-    data = read(path, key=key)
+    key: Key = "stem" if "stem" in values_of(arguments, "--data.key") else "dot"
+    layout = (values_of(arguments, "--data.layout") or [""])[-1]
+    data = read(path, layout=layout or None, key=key)
     dataset = dataset_of(data)
     name = whole_name(named, dataset)
     known = f"{data.name} is recognised as {dataset}" if dataset else f"{data.name} is none of the known datasets"
-    return PresetChoice(name, path, key, data, f"{known}: this is rungwise train {name}")
+    return PresetChoice(name, path, key, layout, data, f"{known}: this is rungwise train {name}")
 
 
 def check_choice(named: str | None, picked: PresetChoice | None, path: str) -> None:
@@ -71,14 +73,14 @@ def _data(words: Sequence[str]) -> str | None:
     """Path of the data: the first word, the value of --data.path, or a last word that no option takes."""
     if words and not words[0].startswith("-"):
         return words[0]
-    for value in _values(words, "--data.path"):
+    for value in values_of(words, "--data.path"):
         return value
     if len(words) > 1 and (words[-2] == "--resume" or "=" in words[-2] or not words[-2].startswith("-")):
         return words[-1] if Path(words[-1]).exists() else None
     return None
 
 
-def _values(words: Sequence[str], option: str) -> list[str]:
+def values_of(words: Sequence[str], option: str) -> list[str]:
     """What follows an option, each time that it is given."""
     apart = [after for word, after in pairwise(words) if word == option]
     return apart + [word.partition("=")[2] for word in words if word.startswith(f"{option}=")]

@@ -1,6 +1,7 @@
 from ._cluster import ADDRESS as ADDRESS
 from ._cluster import LOCAL as LOCAL
 from ._cluster import cluster as cluster
+from ._cluster import send_whole as send_whole
 from ._devices import choose_device as choose_device
 from ._executors import OnWorkers as OnWorkers
 from ._executors import Share as Share

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
+from types import ModuleType
 from typing import Any
 
 from rungwise.core._errors import MissingExtraError, UserError
@@ -21,8 +22,15 @@ ADDRESS = re.compile(r"(?:ray://)?([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})")
 """Pattern of the address of a cluster's head."""
 _OUTSIDE = "ray://"
 _SECONDS_TO_ANSWER = 5.0
+_whole: list[ModuleType] = []
+"""Modules whose classes are sent to workers with their code."""
 _SHARED_BYTES = 256 << 20
 """Memory in which the workers of one machine hand each other data; what does not fit goes to the disk."""
+
+
+def send_whole(module: ModuleType) -> None:
+    """Send the classes of a module to workers with their code: the module is a file, which workers cannot import."""
+    _whole.append(module)
 
 
 @contextmanager
@@ -57,6 +65,8 @@ def cluster(address: str = LOCAL, *, workers: int | None = None, from_outside: b
         import ray
     except ImportError as error:
         raise MissingExtraError("ray", "to work on several processes or machines") from error
+    for module in _whole:
+        ray.cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     if ray.is_initialized():
         yield ray
         return

@@ -37,6 +37,8 @@ def _types(owner: type) -> dict[str, Any]:
 def _dataclasses_in(annotation: Any) -> Iterable[type]:
     if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
         yield annotation
+        for derived in annotation.__subclasses__():  # a field may be declared as what several kinds have in common
+            yield from _dataclasses_in(derived)
     for inner in get_args(annotation):
         yield from _dataclasses_in(inner)
 

@@ -17,18 +17,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from rungwise.core import ELSEWHERE, STRICT, Bounded, UserError, from_plain
+from rungwise.core import ELSEWHERE, UserError, from_plain
 from rungwise.core.formats import digest_of_tensors, read_metadata, read_tensors
 from rungwise.core.network import fetching, folder_of, hub_folder
 from rungwise.core.text import near_names
 from rungwise.encoders._preprocessing import Crops, Interpolation, Preprocessing, Resize
-from rungwise.encoders._sides import PREPROCESSING, PictureSide, SavedFiles
+from rungwise.encoders._sides import PREPROCESSING, ImageSideConfig, PictureSide, SavedFiles
 from rungwise.encoders.images._batch_norm_fusion import with_batch_norms_fused
 from rungwise.encoders.untrusted import NetworkOptions, WeightsMetadata, check_model_name, check_options
 
 
 @dataclass(frozen=True)
-class ImageConfig(Bounded):
+class ImageConfig(ImageSideConfig):
     """Backbone, weights and view of the pictures.
 
     Attributes:
@@ -51,8 +51,6 @@ class ImageConfig(Bounded):
         mirrored: Mirror pictures at random on each visit in training; None means for RC alone.
         batch_norm: Statistics of a trained backbone: live takes those of each batch, frozen keeps those of the weights.
     """
-
-    __pydantic_config__ = STRICT
 
     backbone: str = "resnet152"
     weights: str = field(default="hub", metadata=ELSEWHERE)

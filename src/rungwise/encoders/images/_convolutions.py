@@ -24,14 +24,14 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 
-from rungwise.core import ELSEWHERE, STRICT, Bounded, Size, UserError, from_plain
+from rungwise.core import ELSEWHERE, Size, UserError, from_plain
 from rungwise.core.formats import digest_of_tensors
 from rungwise.encoders._preprocessing import Preprocessing
-from rungwise.encoders._sides import PREPROCESSING, PictureSide, SavedFiles
+from rungwise.encoders._sides import PREPROCESSING, ImageSideConfig, PictureSide, SavedFiles
 
 
 @dataclass(frozen=True)
-class ConvolutionsConfig(Bounded):
+class ConvolutionsConfig(ImageSideConfig):
     """A small convolutional network, trained from random weights, that knows the positions of things.
 
     For drawings, icons and other small pictures; on a CPU it takes about a millisecond a picture in training.
@@ -45,8 +45,6 @@ class ConvolutionsConfig(Bounded):
         frozen: Keep the network fixed, such as that of a trained model under new heads.
         l2_normalise: Normalise features before the head.
     """
-
-    __pydantic_config__ = STRICT
 
     kind: Literal["convolutions"] = "convolutions"
     size: Annotated[int, Field(ge=8, le=1 << 20)] = 64

@@ -25,7 +25,7 @@ from rungwise.core.output import short_repr
 from rungwise.data import Issue
 from rungwise.data.files import Picture
 from rungwise.data.pictures import picture_name, read_picture
-from rungwise.encoders._precision import PROBE, computing
+from rungwise.encoders._precision import PROBE, computing, device_of
 from rungwise.encoders._preprocessing import Preprocessing
 from rungwise.encoders._sides import PictureSide
 from rungwise.encoders.images._pipeline import Encoded, at_once, encoded, prepared
@@ -104,7 +104,7 @@ def feature_rows(
         half = not (computing().precision == "auto" and _at_hand(store, paths)) and _in_half(side, paths)
         if half:
             store = RowStore(folder / f"{known}-bfloat16{LAYOUT}", side.feature_shape, np.float32)
-        device = next(side.parameters()).device
+        device = device_of(side)
         encode = _Encoding(side, half)
         return _rows(store, side.preprocessing, side.preprocessing.apply, paths, encode, device, batch, progress)
 
@@ -164,7 +164,7 @@ def picture_features(
     values, kept, issues = [np.zeros((0, *side.feature_shape), np.float32)], [], []
     with _evaluating(side):
         encode = _Encoding(side, _in_half(side, pictures), by_itself=len(pictures) <= _BY_ITSELF)
-        device = next(side.parameters()).device
+        device = device_of(side)
         for part in encoded(len(pictures), prepare, encode, device, batch=at_once(seen, batch)):
             if part.values is not None:
                 values.append(part.values)

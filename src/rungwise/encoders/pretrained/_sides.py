@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from rungwise.core import ELSEWHERE, STRICT, UserError, from_plain, identity
+from rungwise.core import ELSEWHERE, UserError, from_plain, identity
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
 from rungwise.encoders._preprocessing import Preprocessing
@@ -24,9 +24,11 @@ from rungwise.encoders._sides import (
     PREPROCESSING,
     TEXT_ENCODER,
     TOKENIZER,
+    ImageSideConfig,
     PictureSide,
     SavedFiles,
     TextSide,
+    TextSideConfig,
     require_words,
 )
 from rungwise.encoders.pretrained._halves import open_image, open_text
@@ -42,7 +44,7 @@ _LIBRARIES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class PretrainedImageConfig:
+class PretrainedImageConfig(ImageSideConfig):
     """The image side of a published dual encoder.
 
     Attributes:
@@ -51,8 +53,6 @@ class PretrainedImageConfig:
         frozen: Compute vectors once and cache them; otherwise the network is trained with the rest.
         l2_normalise: Normalise vectors before the head.
     """
-
-    __pydantic_config__ = STRICT
 
     source: str = field(default="", metadata=ELSEWHERE)
     frozen: bool = field(default=True, metadata=ELSEWHERE)
@@ -79,7 +79,7 @@ class PretrainedImageConfig:
 
 
 @dataclass(frozen=True)
-class PretrainedTextConfig:
+class PretrainedTextConfig(TextSideConfig):
     """The text side of a published dual encoder.
 
     Attributes:
@@ -88,8 +88,6 @@ class PretrainedTextConfig:
         frozen: Compute vectors once and cache them; otherwise the network is trained with the rest.
         l2_normalise: Normalise vectors before the head.
     """
-
-    __pydantic_config__ = STRICT
 
     source: str = field(default="", metadata=ELSEWHERE)
     frozen: bool = field(default=True, metadata=ELSEWHERE)

@@ -15,10 +15,10 @@ from tokenizers import Tokenizer, models
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core import ELSEWHERE, STRICT, Bounded, Natural, Size, UserError, from_plain
+from rungwise.core import ELSEWHERE, Natural, Size, UserError, from_plain
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
-from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, require_words
+from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSideConfig, require_words
 from rungwise.encoders.texts._gru import UNKNOWN, Unspaced, learn_vocabulary, with_words, word_cutter
 from rungwise.encoders.texts._pooling import inside
 from rungwise.encoders.texts._word_side import WordSide
@@ -33,7 +33,7 @@ _NO_WORD = 0
 
 
 @dataclass(frozen=True)
-class BagOfWordsConfig(Bounded):
+class BagOfWordsConfig(TextSideConfig):
     """The words of a text without their order, and without training.
 
     A text is a vector of one number for each word of the vocabulary. With a file of word vectors it is the mean of the
@@ -52,8 +52,6 @@ class BagOfWordsConfig(Bounded):
         word_dimension: Width of the word vectors, taken from the file.
         l2_normalise: Normalise vectors before the head.
     """
-
-    __pydantic_config__ = STRICT
 
     kind: Literal["bag_of_words"] = "bag_of_words"
     min_count: Natural = 2

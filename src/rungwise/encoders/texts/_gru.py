@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from rungwise.core import ELSEWHERE, STRICT, BelowOne, Bounded, Natural, Size, UserError, from_plain
+from rungwise.core import ELSEWHERE, BelowOne, Natural, Size, UserError, from_plain
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
-from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, require_words
+from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSideConfig, require_words
 from rungwise.encoders.texts._pooling import last_of, max_of, mean_of
 from rungwise.encoders.texts._prefix_gru import Prefixes, prefix_states
 from rungwise.encoders.texts._word_side import WordSide
@@ -35,7 +35,7 @@ Unspaced = Literal["runs", "characters"]
 
 
 @dataclass(frozen=True)
-class GRUConfig(Bounded):
+class GRUConfig(TextSideConfig):
     """The caption encoder of VSE++ (Faghri et al. 2018, section 3), and its variants.
 
     Attributes:
@@ -58,8 +58,6 @@ class GRUConfig(Bounded):
         width: Width of the states; None for that of the joint space.
         word_dropout: Share of the numbers of word vectors that training sets to 0 (SGRAF's program takes 0.4).
     """
-
-    __pydantic_config__ = STRICT
 
     word_dimension: Size = 300
     min_count: Natural = 4

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rungwise.core.disk import usable_cache
 from rungwise.data import Issue
-from rungwise.encoders._precision import PROBE, computing
+from rungwise.encoders._precision import PROBE, computing, device_of
 from rungwise.encoders._sides import TextSide
 from rungwise.encoders.row_cache import LAYOUT, Progress, RowStore, sound_positions
 from rungwise.encoders.vocabulary import Tokens, pad
@@ -159,7 +159,7 @@ def encode_tokens(
     """:func:`encode_texts` for texts that are tokenised already."""
     vectors, numbers = np.zeros((len(tokens), side.width), np.float32), Tokens.of(tokens)
     order = np.argsort(numbers.lengths, kind="stable")
-    device = next(side.parameters()).device
+    device = device_of(side)
     training = side.training
     side.eval()
     try:

@@ -16,10 +16,10 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core import ELSEWHERE, STRICT, Bounded, UserError, from_plain, to_plain
+from rungwise.core import ELSEWHERE, STRICT, UserError, from_plain, to_plain
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
-from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide, require_words
+from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide, TextSideConfig, require_words
 from rungwise.encoders.texts._pooling import inside, max_of, mean_of
 from rungwise.encoders.untrusted import (
     EncoderSettings,
@@ -54,7 +54,7 @@ _ACTIVATIONS = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU
 
 
 @dataclass(frozen=True)
-class TransformerConfig(Bounded):
+class TransformerConfig(TextSideConfig):
     """A text encoder of the BERT family (BERT, DistilBERT, RoBERTa, XLM-RoBERTa, MPNet, MiniLM, ...).
 
     Attributes:
@@ -68,8 +68,6 @@ class TransformerConfig(Bounded):
             model says.
         context_length: Tokens of a text that are read, with those that frame it; None as the model says.
     """
-
-    __pydantic_config__ = STRICT
 
     kind: Literal["transformer"] = "transformer"
     model: str = field(default=PACKAGED_MODEL, metadata=ELSEWHERE)

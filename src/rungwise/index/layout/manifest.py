@@ -18,13 +18,14 @@ from rungwise.data import CollectionSource
 from rungwise.index.layout import location
 from rungwise.index.stores import damaged, is_milvus, read_description, read_lines, write_description, write_lines
 from rungwise.index.stores.exact import DESCRIPTION as STORE
-from rungwise.index.stores.factory import Kind
+from rungwise.index.stores.factory import OWN_FOLDER
 from rungwise.index.stores.lance import COUNTS, Tables
 from rungwise.index.stores.lance import FILES as LANCE_FILES
 from rungwise.index.stores.milvus import catalog
 from rungwise.index.update import FOLDER as THUMBNAILS
 from rungwise.index.update import SUFFIX as THUMBNAIL
 from rungwise.index.update import Skipped
+from rungwise.parts import Origins, recorded_in
 
 if TYPE_CHECKING:
     from rungwise.calibration import Calibration
@@ -74,6 +75,7 @@ _OF_A_STORE = (STORE, "vectors-*.npy", "rows-*.jsonl")
 _KNOWN = {DESCRIPTION, ISSUES, CALIBRATION, GRADES, f"{THUMBNAILS}/*/*{THUMBNAIL}"}
 _KNOWN |= {"favourites.jsonl"}  # which rungwise.index.layout._favourites reads and writes
 _KNOWN |= {"queries.jsonl"}  # which rungwise.index.layout._asked_queries reads and writes
+_KNOWN |= {f"{OWN_FOLDER.format(store)}/*" for store in (PICTURES, CAPTIONS)}
 _KNOWN |= {f"{store}/{name}" for store in (PICTURES, CAPTIONS) for name in _OF_A_STORE}
 _KNOWN |= {f"{store}.lance/{name}" for store in (PICTURES, CAPTIONS) for name in LANCE_FILES}
 
@@ -102,6 +104,9 @@ class Manifest:
         source: Where the collection was read from, and as what; None where no reader made it. Paths are relative to the
             folder of the index where both lie in the same one.
         mounts: Folders below those of the collection that were mounted when it was last read.
+        modules: Modules that the parts of the index come from: model, store and reader. They are printed, and never
+            imported.
+        packages: Installed packages that offered such parts.
         listing: What stood in the folders of the collection (:func:`rungwise.data.listing_of`) when all of it was in
             the index; empty where something was not, where that is not known, and once rows were changed otherwise.
         format: Always :data:`FORMAT`.
@@ -118,7 +123,7 @@ class Manifest:
     caption_store: str = ""
     issues_sha256: str = ""
     model_stands_for: str = ""
-    store: Kind = "exact"
+    store: str = "exact"
     revision: int = 0
     rows_in_order: int = 0
     thumbnails: bool = False
@@ -126,10 +131,17 @@ class Manifest:
     source: CollectionSource | None = None
     mounts: tuple[str, ...] = ()
     listing: str = ""
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     format: str = FORMAT
     version: int = VERSION
 
     __repr__ = short_repr
+
+    @property
+    def origins(self) -> Origins:
+        """Where the parts of the index come from."""
+        return recorded_in({"modules": self.modules, "packages": self.packages})
 
     @property
     def models(self) -> frozenset[str]:

@@ -8,9 +8,11 @@ from uuid import uuid4
 
 from rungwise.core import UserError
 from rungwise.core.network import address_of
+from rungwise.data import READERS
 from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import Store, damaged, factory
 from rungwise.index.update import FACTS
+from rungwise.parts import origins_of, recorded
 
 _TYPES = {"numbers": "number", "texts": "text", "truth values": "truth"}
 """Types of a collection's columns, by the kinds that the collection names."""
@@ -27,7 +29,7 @@ def create_stores(
     name: str,
     model: DualEncoder,
     model_location: str,
-    store: factory.Wished,
+    store: str,
     *,
     half: bool = False,
     thumbnails: bool = False,
@@ -49,6 +51,9 @@ def create_stores(
     )
     captions = factory.create_store(kind, folder, storage.CAPTIONS, dimension, similarity, "text", half=half)
     both = pictures, captions
+    origins = origins_of(type(pictures), type(model), getattr(model, "config", None))
+    if data is not None and data.layout in READERS.known():
+        origins |= origins_of(READERS.named(data.layout))
     manifest = storage.Manifest(
         name,
         model.fingerprint,
@@ -60,6 +65,8 @@ def create_stores(
         model_stands_for=model.stands_for,
         store=kind,
         thumbnails=thumbnails,
+        modules=origins.modules,
+        packages=origins.packages,
     )
     return manifest, both
 
@@ -70,10 +77,11 @@ def open_stores(folder: Path, manifest: storage.Manifest, *, all_vectors: bool =
     Raises:
         UserError: If one is missing or damaged, or is that of another index.
     """
-    pictures, captions = (
-        factory.open_store(manifest.store, folder, name, all_vectors=all_vectors)
-        for name in (storage.PICTURES, storage.CAPTIONS)
-    )
+    with recorded(manifest.origins):
+        pictures, captions = (
+            factory.open_store(manifest.store, folder, name, all_vectors=all_vectors)
+            for name in (storage.PICTURES, storage.CAPTIONS)
+        )
     for one, name, identity in (
         (pictures, storage.PICTURES, manifest.picture_store),
         (captions, storage.CAPTIONS, manifest.caption_store),

@@ -48,14 +48,14 @@ class Restoration:
 
     pictures: int
     captions: int
-    store: factory.Kind
+    store: str
     left: tuple[str, ...] = ()
     moved: bool = False
 
     __repr__ = short_repr
 
 
-def restore_index(backup: Path, out: Path, *, store: factory.Wished = "auto", overwrite: bool = False) -> Restoration:
+def restore_index(backup: Path, out: Path, *, store: str = "auto", overwrite: bool = False) -> Restoration:
     """Make an index of a backup; it appears whole or not at all.
 
     Rows have the vectors, records and order of those of the backup. Pictures that lay beside the index are looked for
@@ -152,14 +152,14 @@ def _counted(path: Path, batches: Iterator[StoreBatch], wanted: Collection[str] 
     return f"{rows} rows"
 
 
-def _kind(store: factory.Wished, out: Path, said: BackupDescription) -> factory.Kind:
+def _kind(store: str, out: Path, said: BackupDescription) -> str:
     if store == "auto" and said.manifest.store != "milvus" and not address_of(out):
         return factory.choose(said.manifest.store, out, said.similarity)
     return factory.choose(store, out, said.similarity)
 
 
 def _restored(
-    path: Path, said: BackupDescription, draft: Path, kind: factory.Kind, batches: Iterator[StoreBatch] | None
+    path: Path, said: BackupDescription, draft: Path, kind: str, batches: Iterator[StoreBatch] | None
 ) -> Store:
     """A new store with the rows of a file."""
     of_pictures = batches is not None

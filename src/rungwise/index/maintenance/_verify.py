@@ -21,6 +21,7 @@ from rungwise.index.layout import manifest as storage
 from rungwise.index.stores import damaged, factory
 from rungwise.index.update import FOLDER as THUMBNAILS
 from rungwise.index.update import Thumbnails
+from rungwise.parts import recorded
 
 if TYPE_CHECKING:
     from rungwise.models import DualEncoder
@@ -47,7 +48,7 @@ def verify_index(
     if not address_of(folder):  # what else lies in a bucket is never touched
         yield checked("names of files", lambda: _files(folder))
     for name in (storage.PICTURES, storage.CAPTIONS):
-        yield from _store(folder, manifest.store, name)
+        yield from _store(folder, manifest, name)
     yield checked(storage.ISSUES, lambda: _issues(folder, manifest))
     if manifest.thumbnails:
         yield checked(THUMBNAILS, lambda: _thumbnails(folder))
@@ -125,10 +126,11 @@ def _refuse_damaged(issues: Sequence[Issue], others: str) -> None:
         )
 
 
-def _store(folder: Path, kind: factory.Kind, name: str) -> Iterator[Check]:
+def _store(folder: Path, manifest: storage.Manifest, name: str) -> Iterator[Check]:
     """Check the files first: what an engine says of a damaged one does not name it."""
     try:
-        store = factory.open_store(kind, folder, name, all_vectors=True)
+        with recorded(manifest.origins):
+            store = factory.open_store(manifest.store, folder, name, all_vectors=True)
     except UserError as error:
         yield Check(name, wrong=str(error))
         return

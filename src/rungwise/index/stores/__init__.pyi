@@ -4,10 +4,12 @@ from ._approximation import GRAPH_UP_TO_ROWS as GRAPH_UP_TO_ROWS
 from ._approximation import HELD_BYTES as HELD_BYTES
 from ._approximation import Approximation as Approximation
 from ._base import ROWS_AT_ONCE as ROWS_AT_ONCE
+from ._base import STORES as STORES
 from ._base import WORDS as WORDS
 from ._base import ApproximateIndex as ApproximateIndex
 from ._base import LabelledVector as LabelledVector
 from ._base import Metric as Metric
+from ._base import NamedStore as NamedStore
 from ._base import Record as Record
 from ._base import Row as Row
 from ._base import Store as Store

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,7 @@ from rungwise.index.stores._approximation import Approximation
 from rungwise.index.stores._bm25 import best_by_words, word_set
 from rungwise.index.stores._column_counts import StoreCounts, count_records
 from rungwise.index.stores._id_sampling import smallest_keys
+from rungwise.parts import Registry, concrete_below
 from rungwise.similarity import Similarity
 
 _Key = TypeVar("_Key", bound="str | tuple[str, int]")
@@ -372,6 +374,47 @@ class Store(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class NamedStore(Store):
+    """Base of stores of your own, which are named once their module is imported (``store=``, ``--store``).
+
+    A store lies in a folder of its own within that of the index, with files but no folders in it. It passes the
+    contract of :class:`Store`.
+
+    Attributes:
+        kind: Name of the store.
+    """
+
+    kind: ClassVar[str] = ""
+
+    @classmethod
+    @abstractmethod
+    def create(cls, folder: Path, dimension: int, similarity: Similarity, side: Side = "image") -> Self:
+        """Make an empty store in a folder, which is made too.
+
+        Args:
+            folder: Folder of the store. It may be moved before the store is opened.
+            dimension: D, the length of a vector.
+            similarity: How queries and rows are compared.
+            side: Side of the similarity that the rows are.
+
+        Raises:
+            UserError: If the store cannot compare by the similarity, or the folder cannot be written.
+        """
+
+    @classmethod
+    @abstractmethod
+    def open(cls, folder: Path) -> Self:
+        """Open the store that :meth:`create` made.
+
+        Raises:
+            UserError: If there is none, or it is damaged.
+        """
+
+
+STORES: Registry[NamedStore] = Registry("stores", "store", lambda: concrete_below(NamedStore), lambda store: store.kind)
+"""Stores of people's own by name."""
 
 
 def label_of(row: Row, column: str) -> LabelledVector:

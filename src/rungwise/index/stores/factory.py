@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, get_args
 
 from rungwise.core import UserError
 from rungwise.core.network import address_of
 from rungwise.index.stores._addresses import is_milvus
-from rungwise.index.stores._base import Side, Store
+from rungwise.index.stores._base import STORES, Side, Store
 from rungwise.index.stores.exact import ExactStore
 from rungwise.index.stores.lance.store import LanceStore
 from rungwise.index.stores.milvus import MilvusStore
 from rungwise.similarity import Similarity
 
-__all__ = ["Kind", "Wished", "choose", "create_store", "open_store"]
+__all__ = ["AUTO", "OURS", "check_kind", "choose", "create_store", "open_store"]
 
-Kind = Literal["exact", "lance", "milvus"]
-Wished = Literal["auto", "exact", "lance", "milvus"]
-"""Kind that a user asks for; ``auto`` leaves the choice to :func:`choose`."""
+OURS = ("exact", "lance", "milvus")
+AUTO = "auto"
+"""Kind that leaves the choice to :func:`choose`."""
+OWN_FOLDER = "{}.own"
+"""Folder, within that of an index, of a store of somebody's own."""
 _ENGINES = {"lance": "LanceDB", "milvus": "Milvus"}
 
 
-def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
+def choose(kind: str, place: Path | str, similarity: Similarity) -> str:
     """The kind of store for a new index: Milvus's under an address of it, else LanceDB's where it has the similarity.
 
     Raises:
@@ -35,14 +36,18 @@ def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
     >>> choose("auto", Path("pets"), Cosine()), choose("auto", Path("pets"), Order())
     ('lance', 'exact')
     """
+    if kind != AUTO:
+        check_kind(kind)
     if is_milvus(place) != (kind == "milvus"):
-        if kind != "auto":
+        if kind not in (AUTO, *OURS):
+            _refuse_address(kind, place)
+            return kind
+        if kind != AUTO:
             other = "milvus" if is_milvus(place) else f"{kind}, at milvus://HOST:PORT/NAME"
             raise UserError(f"{address_of(place) or place}: not the place of a store {kind}; choose the store {other}")
         kind = "milvus"
-    if kind == "auto":
+    if kind == AUTO:
         kind = "exact" if similarity.metric is None and not address_of(place) else "lance"
-    _check(kind)
     if kind == "exact" and address_of(place):
         raise UserError(f"{place}: an exact store is a folder; keep the index there, or choose the store lance")
     if kind != "exact" and similarity.metric is None:
@@ -54,7 +59,7 @@ def choose(kind: Wished, place: Path | str, similarity: Similarity) -> Kind:
 
 
 def create_store(
-    kind: Kind,
+    kind: str,
     folder: Path | str,
     name: str,
     dimension: int,
@@ -67,7 +72,8 @@ def create_store(
     """Make an empty store in the folder of an index.
 
     Args:
-        kind: Kind of store.
+        kind: Kind of store: one of :data:`OURS`, or that of an imported
+            :class:`~rungwise.index.stores.NamedStore`.
         folder: Folder of the index; an address such as ``s3://bucket/prefix`` for LanceDB, or
             ``milvus://HOST:PORT/NAME``.
         name: Name of the store: pictures or captions.
@@ -80,17 +86,19 @@ def create_store(
     Raises:
         UserError: If one stands there already, the kind cannot do what is asked, or the place cannot be written.
     """
-    _check(kind)
     if kind == "lance":
         return LanceStore.create(folder, name, dimension, similarity, side, half=half)
     if half:
         raise UserError(f"a store {kind} keeps vectors in full precision; choose the store lance for half of it")
     if kind == "milvus":
         return MilvusStore.create(folder, name, dimension, similarity, side, columns=columns)
-    return ExactStore.create(Path(folder) / name, dimension, similarity, side)
+    if kind == "exact":
+        return ExactStore.create(Path(folder) / name, dimension, similarity, side)
+    _refuse_address(kind, folder)
+    return STORES.named(kind).create(Path(folder) / OWN_FOLDER.format(name), dimension, similarity, side)
 
 
-def open_store(kind: Kind, folder: Path | str, name: str, *, all_vectors: bool = False) -> Store:
+def open_store(kind: str, folder: Path | str, name: str, *, all_vectors: bool = False) -> Store:
     """Open a store, of pictures or captions, in the folder of an index or at its address.
 
     ``all_vectors`` compares the checksums of large files of vectors too, where the store has any.
@@ -98,14 +106,27 @@ def open_store(kind: Kind, folder: Path | str, name: str, *, all_vectors: bool =
     Raises:
         UserError: If there is none, it is damaged or was altered, or the kind is unknown.
     """
-    _check(kind)
     if kind == "lance":
         return LanceStore.open(folder, name)
     if kind == "milvus":
         return MilvusStore.open(folder, name)
-    return ExactStore.open(Path(folder) / name, all_vectors=all_vectors)
+    if kind == "exact":
+        return ExactStore.open(Path(folder) / name, all_vectors=all_vectors)
+    check_kind(kind)
+    return STORES.named(kind).open(Path(folder) / OWN_FOLDER.format(name))
 
 
-def _check(kind: str) -> None:
-    if kind not in get_args(Kind):
-        raise UserError(f"index.json names a store of kind {kind!r}; this rungwise has {', '.join(get_args(Kind))}")
+def check_kind(kind: str) -> None:
+    """Refuse the name of a store that there is not.
+
+    >>> check_kind("punched_cards")
+    Traceback (most recent call last):
+    rungwise.core.UserError: there is no store 'punched_cards'; there are auto, exact, lance, milvus
+    """
+    if kind not in (AUTO, *OURS) and not STORES.has(kind):
+        raise STORES.unknown(kind, [AUTO, *OURS, *STORES.names()])
+
+
+def _refuse_address(kind: str, place: Path | str) -> None:
+    if address := address_of(place):
+        raise UserError(f"{address}: a store {kind} lies in the folder of an index; name a folder")

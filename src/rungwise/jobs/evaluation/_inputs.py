@@ -130,6 +130,7 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
         data = read_part(
             asked.data,
             asked.split,
+            layout=asked.layout,
             key=asked.key,
             join_restval=asked.join_restval,
             captions_only=asked.captions_only,
@@ -183,6 +184,7 @@ def read_part(
     place: Path | ImageCaptions,
     split: str,
     *,
+    layout: str | None = None,
     key: Key = "dot",
     join_restval: bool = False,
     captions_only: bool = False,
@@ -191,7 +193,7 @@ def read_part(
     if isinstance(place, ImageCaptions):
         data = place
     else:
-        data = read(place, key=key, join_restval=join_restval, captions_only=captions_only)
+        data = read(place, layout=layout, key=key, join_restval=join_restval, captions_only=captions_only)
         say_issues(data.issues)
     if split == "all":
         return data

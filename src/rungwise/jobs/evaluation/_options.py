@@ -20,6 +20,7 @@ from rungwise.jobs._options import (
     Device,
     Given,
     JoinRestval,
+    Layout,
     LeastCosine,
     MemberKey,
     ModelOrNone,
@@ -137,6 +138,7 @@ class Evaluate(JobOptions):
     image_of_caption: OwnersOrNone = given(None, ADVANCED)
     split: str = "test"
     captions_only: bool = field(default=False, metadata=ADVANCED)
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     protocol: Gallery = given("full")

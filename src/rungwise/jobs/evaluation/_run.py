@@ -245,6 +245,7 @@ def _refuse_idle_options(asked: Evaluate, people: Sequence[Path]) -> None:
         ("--dataset", asked.dataset is not None, "--paper", bool(asked.paper)),
         ("--split", asked.split != "test", "DATA", has_data),
         ("--captions-only", asked.captions_only, "DATA", has_data),
+        ("--layout", asked.layout is not None, "DATA", has_data),
         ("--key", asked.key != "dot", "DATA", has_data),
         ("--join-restval", asked.join_restval, "DATA", has_data),
         ("--device", asked.device is not None, "a model", runs_a_model),

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import MISSING, dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -46,6 +46,7 @@ from rungwise.jobs._options import (
     given,
 )
 from rungwise.jobs._terminal import pasted, progress_bar, say, say_issues, say_now
+from rungwise.parts import named_modules
 
 if TYPE_CHECKING:
     from rungwise.data import CollectionSource, ImageCaptions
@@ -77,8 +78,8 @@ class MakeIndex(JobOptions):
             fetched.
         out: Folder of the index. Default beside the pictures, PICTURES.index; several folders need it.
             s3://BUCKET/PREFIX and milvus://HOST:PORT/NAME are addresses of stores for many machines.
-        layout: Read the pictures as this layout, whatever else lies there. An index remembers its layout, captions, key
-            and patterns; auto forgets all of them and looks anew.
+        layout: Read the pictures as this layout, one of ours or of your own. An index remembers its layout, captions,
+            key and patterns; auto forgets all of them and looks anew.
         ray: Let workers of Ray open and encode the pictures. Alone, on this machine; with the address of the head of a
             cluster (HOST:PORT), on its machines, one of which this must be.
         workers: How many of them have the model at a time; default one for each GPU, or else for each core.
@@ -91,7 +92,8 @@ class MakeIndex(JobOptions):
         allow_removals: Remove all pictures from the index that are gone. Without it, nothing is removed where their
             folder is empty or not mounted, or where they are more than a tenth and at least 20.
         store: Which store keeps the rows. auto takes LanceDB's, and exact where LanceDB lacks the model's similarity;
-            exact is a memory map, for an index that seldom changes. What --out names at milvus:// is in Milvus.
+            exact is a memory map, for an index that seldom changes. What --out names at milvus:// is in Milvus. The
+            name of a store of your own is taken, too.
         half: Keep vectors in half precision. They take half the place; LanceDB's store only.
         precision: Of picture features that are not at hand; auto takes bfloat16 where it is faster and close enough.
             With --ray, auto is float32, so that all workers compute alike.
@@ -111,7 +113,7 @@ class MakeIndex(JobOptions):
     overwrite: bool = False
     rehash: bool = field(default=False, metadata=ADVANCED)
     allow_removals: bool = False
-    store: Literal["auto", "lance", "exact", "milvus"] = field(default="auto", metadata=ADVANCED)
+    store: Annotated[str, tyro.conf.arg(metavar="NAME")] = field(default="auto", metadata=ADVANCED)
     half: bool = field(default=False, metadata=ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
     precision: PrecisionName = field(default="auto", metadata=ADVANCED)
@@ -187,6 +189,9 @@ def _refuse_what_contradicts(asked: MakeIndex, watch: bool) -> None:
     """Refuse options that do not go with each other."""
     if not asked.pictures:
         raise UserError("name the folder of pictures, such as rungwise index photos")
+    from rungwise.index.stores.factory import check_kind
+
+    check_kind(asked.store)
     if len(asked.pictures) > 1 and asked.out is None:
         raise UserError(f"{len(asked.pictures)} folders make one index; name it: --out INDEX")
     if asked.ray and watch:
@@ -316,7 +321,9 @@ class _Run:
         from rungwise.index.update import Workers
 
         half = self.asked.precision == "bfloat16"
-        load = partial(load_in_worker, location(self.name), self.asked.device, self.asked.altered_model, half)
+        load = partial(
+            load_in_worker, named_modules(), location(self.name), self.asked.device, self.asked.altered_model, half
+        )
         return Workers(self.ray, load, self.asked.workers, on_gpus=self.asked.device != "cpu")
 
     def _update(self, data: ImageCaptions) -> Changes:

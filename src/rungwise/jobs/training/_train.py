@@ -22,7 +22,7 @@ from rungwise.jobs.training._options import QUICK, Running, is_data, refuse_with
 from rungwise.jobs.training._seeds import check_seeds, say_spreads
 from rungwise.parts import named_modules
 from rungwise.training import CONFIG, HISTORY, MODEL
-from rungwise.training.config import is_preset_name, load_config, merged
+from rungwise.training.config import is_preset_name, load_config, merged, with_origins
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
@@ -206,7 +206,8 @@ def train(
             name = os.fspath(config)
             if collection is None and data is not None and is_preset_name(name) and "/" not in name:
                 collection = read(str(data))
-            found = load_config(name, "" if collection is None else dataset_of(collection))
+            dataset = "" if collection is None else dataset_of(collection)
+            found = load_config(name, dataset, resumed=Path(out) if resume else None)
         else:
             found, collection = config, data if isinstance(data, ImageCaptions) else None
         if settings:
@@ -241,12 +242,13 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     from rungwise.training.tracking import TerminalWatcher
 
     usable_cache(asked.cache)
-    config = replace(config, modules=tuple(dict.fromkeys((*config.modules, *named_modules()))))  # for whoever resumes
+    config = with_origins(replace(config, modules=tuple(dict.fromkeys((*config.modules, *named_modules())))))
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
     given = data
     if data is None:
         refuse_without_data(config)
-        data = read(config.data.path, key=config.data.key, join_restval=config.data.join_restval)
+        of = config.data
+        data = read(of.path, layout=of.layout or None, key=of.key, join_restval=of.join_restval)
     check_fits(config, data)
     if why := why_untrained(data, config.data.train, config.data.validation):
         others = [one for one in data.split_names if one not in (config.data.validation, NO_SPLIT)]

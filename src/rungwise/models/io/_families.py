@@ -15,6 +15,7 @@ from rungwise.core import UserError
 from rungwise.core.disk import SEAL
 from rungwise.models._contracts import PairScorer
 from rungwise.models.io._folder import CONFIG, FORMAT, AlteredModelError, ModelFolder
+from rungwise.parts import recorded_in
 
 FITTED = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
 """Kinds of models that are fitted to features, and not trained in steps."""
@@ -100,7 +101,8 @@ def _kind_of(folder: ModelFolder, altered: bool) -> type[StoredModel]:
     try:
         return family(facts.get("kind"))
     except ValueError as error:
-        raise UserError(f"{where}: kind: {error}") from None
+        lacking = recorded_in(facts).missing
+        raise UserError(f"{where}: kind: {error}{f'; {lacking}' if lacking else ''}") from None
 
 
 def family(kind: object) -> type[StoredModel]:

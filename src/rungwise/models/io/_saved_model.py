@@ -31,6 +31,7 @@ from rungwise.models.io._card import model_card
 from rungwise.models.io._families import StoredModel, family, read_stored
 from rungwise.models.io._folder import CALIBRATION, CARD, CONFIG, FORMAT, WEIGHTS, ModelFolder
 from rungwise.models.io._hub_upload import push_to_hub
+from rungwise.parts import origins_of, recorded, recorded_in
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ class SavedModel(nn.Module, StoredModel):
         """Read configuration, files and weights; ``device`` None takes ``cuda`` where there is one."""
         place = choose_device(device)
         facts, where = folder.json(CONFIG), str(folder.path / CONFIG)
-        config = from_plain(cls.config_type, facts.get("model"), where)
+        with recorded(recorded_in(facts)):
+            config = from_plain(cls.config_type, facts.get("model"), where)
         asked = _shapes(cls, config, folder)
         with folder.weights(asked) as tensors:
             if asked is not None:
@@ -131,6 +133,7 @@ class SavedModel(nn.Module, StoredModel):
             "kind": self.kind,
             "rungwise": __version__,
             "model": without_places(self.config),  # the folder may go to others
+            **origins_of(type(self), self.config).to_plain(),
         }
         if self.provenance:
             facts["provenance"] = self.provenance

@@ -2,33 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import PlainValidator
 
 from rungwise.core import STRICT, Size
-from rungwise.encoders import AnyHead, FeatureConfig, LinearHead, NoHead, TextFeatureConfig
+from rungwise.encoders import (
+    AnyHead,
+    FeatureConfig,
+    ImageSideConfig,
+    LinearHead,
+    NoHead,
+    TextFeatureConfig,
+    TextSideConfig,
+)
 from rungwise.encoders.images import ConvolutionsConfig, ImageConfig
 from rungwise.encoders.pretrained import PretrainedImageConfig, PretrainedTextConfig
 from rungwise.encoders.texts import BagOfWordsConfig, GRUConfig, TransformerConfig
 from rungwise.models.io import ModelConfig
+from rungwise.parts import Registry, concrete_below
 from rungwise.similarity import AnySimilarity, Cosine
 
+OUR_IMAGE_SIDES = (ImageConfig, ConvolutionsConfig, FeatureConfig, PretrainedImageConfig)
+OUR_TEXT_SIDES = (GRUConfig, TransformerConfig, BagOfWordsConfig, TextFeatureConfig, PretrainedTextConfig)
+
+
+def _kind_of(config: type[Any]) -> str:
+    """The default of the field ``kind``; empty for a base of configurations."""
+    return next((str(one.default) for one in fields(config) if one.name == "kind" and one.default is not MISSING), "")
+
+
+IMAGE_SIDES: Registry[ImageSideConfig] = Registry(
+    "encoders", "image encoder", lambda: dict.fromkeys((*OUR_IMAGE_SIDES, *concrete_below(ImageSideConfig))), _kind_of
+)
+TEXT_SIDES: Registry[TextSideConfig] = Registry(
+    "encoders", "text encoder", lambda: dict.fromkeys((*OUR_TEXT_SIDES, *concrete_below(TextSideConfig))), _kind_of
+)
+"""Configurations of sides by name: ours, those of imported modules, and those that installed packages offer."""
+
+
+def _itself(config: type[Any]) -> type[Any]:
+    return config
+
+
 AnyImageSide = Annotated[
-    Annotated[ImageConfig | ConvolutionsConfig | FeatureConfig | PretrainedImageConfig, Field(discriminator="kind")],
-    BeforeValidator(lambda value: {"kind": "pictures"} | value if isinstance(value, dict) else value),
+    ImageSideConfig,
+    PlainValidator(lambda value: IMAGE_SIDES.configured(value, ImageSideConfig, _itself, "pictures")),
 ]
-"""Configuration of any image side; the default kind is pictures under a backbone."""
+"""Configuration of any image side, chosen by ``kind``; the default is pictures under a backbone."""
 
 AnyTextSide = Annotated[
-    Annotated[
-        GRUConfig | TransformerConfig | BagOfWordsConfig | TextFeatureConfig | PretrainedTextConfig,
-        Field(discriminator="kind"),
-    ],
-    BeforeValidator(lambda value: {"kind": "gru"} | value if isinstance(value, dict) else value),
+    TextSideConfig, PlainValidator(lambda value: TEXT_SIDES.configured(value, TextSideConfig, _itself, "gru"))
 ]
-"""Configuration of any text side; the default kind is a GRU."""
+"""Configuration of any text side, chosen by ``kind``; the default is a GRU."""
 
 
 @dataclass(frozen=True)

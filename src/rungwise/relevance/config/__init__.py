@@ -11,6 +11,7 @@ from rungwise.relevance.config._scene_graphs import SpiceConfig
 from rungwise.relevance.config._sources import (
     CONFIGS,
     KINDS,
+    SOURCES,
     AnySource,
     AnySourceOrNone,
     CascadeConfig,
@@ -19,14 +20,13 @@ from rungwise.relevance.config._sources import (
     degrees_of,
     names_source,
     source_config,
-    source_named,
-    source_names,
 )
 from rungwise.relevance.config._words import CBoWConfig, CIDErConfig, CIDErDConfig, TfIdfConfig
 
 __all__ = [
     "CONFIGS",
     "KINDS",
+    "SOURCES",
     "AnySource",
     "AnySourceOrNone",
     "BiEncoderConfig",
@@ -46,7 +46,5 @@ __all__ = [
     "degrees_of",
     "names_source",
     "source_config",
-    "source_named",
-    "source_names",
     "training_images",
 ]

@@ -97,9 +97,9 @@ class SourceConfig(ABC):
         if advice := self.advice(data, building):
             building.say(f"{self.kind}: {advice}")
         if building.cache is None:
-            return self._built(data, building)
+            return self.make(data, building)
         recipe = self._recipe(data, building)
-        return made_once(self.kind, data, recipe, building.cache, lambda: self._built(data, building), building.say)
+        return made_once(self.kind, data, recipe, building.cache, lambda: self.make(data, building), building.say)
 
     def advice(self, data: ImageCaptions, building: Building) -> str:
         """What is wrong with these options for these captions, and the remedy; empty where nothing is."""
@@ -119,7 +119,7 @@ class SourceConfig(ABC):
         return None
 
     @abstractmethod
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees: ...
+    def make(self, data: ImageCaptions, building: Building) -> Degrees: ...
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class LabelsConfig(SourceConfig):
     kind: Literal["labels"] = field(default="labels", init=False)
     degree: Degree = "any"
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.human import Labels
 
         if not data.labels:
@@ -46,7 +46,7 @@ class HumanConfig(SourceConfig):
     kind: Literal["human"] = field(default="human", init=False)
     judgements: tuple[Path, ...] = ()
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.human import HumanJudgements
 
         match self.judgements:

@@ -60,7 +60,7 @@ class BiEncoderConfig(SourceModelConfig):
     model: str | None = None
     batch_size: Size = 128
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.language import sentence_models
         from rungwise.relevance.embedding import Inference, bi_encoder
 
@@ -165,7 +165,7 @@ class CrossEncoderConfig(PairModelConfig):
         """True: every pair of captions costs a run of the model."""
         return True
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         cache = self.cache
         if cache is None and building.cache is not None:
             cache = building.cache.parent / "pair_scores"

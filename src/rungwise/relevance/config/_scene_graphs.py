@@ -48,7 +48,7 @@ class SpiceConfig(CaptionsConfig):
     wordnet: Path | None = None
     spacy: str | None = None
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         self._check(building)
         from rungwise.language.scene_graphs import chunking, dependency_parser
         from rungwise.relevance.scene_graph import FactWeights, Spice

@@ -5,8 +5,7 @@ They stand together because the one needs the other: a part of a source may be a
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -18,7 +17,7 @@ from rungwise.core import UserError, from_plain, parse_yaml, user_path, yaml_lin
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.data import ImageCaptions
-from rungwise.parts import load_offered, offered
+from rungwise.parts import Registry, concrete_below
 from rungwise.relevance._base import Degrees
 from rungwise.relevance._captions import CaptionPairSource
 from rungwise.relevance.combine import Below, CascadeReport
@@ -64,7 +63,7 @@ class CascadeConfig(PairModelConfig):
     below: Below = "zero"
     cache: Path | None = field(default=None, metadata=WRITTEN_FILE)
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.combine import Cascade
 
         coarse = source_config(self.coarse, f"cascade: {building.option('coarse')}")
@@ -121,7 +120,7 @@ class VisualConfig(SourceConfig):
         """Whether the source that it lends by runs a model for every pair."""
         return self.through is not None and names_source(self.through) and source_config(self.through).pairs_are_costly
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.embedding import Visual, read_picture_vectors
 
         for name, given in (("neighbours", self.neighbours), ("lending", self.lending)):
@@ -200,7 +199,7 @@ class CombineConfig(SourceConfig):
         """Whether one of the sources runs a model for every pair."""
         return any(source_config(part).pairs_are_costly for part in self.of if names_source(part))
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.combine import Combined, Maximum, WeightedSum, mean, read_fit, to_unit_interval
 
         self._refuse_idle(building)
@@ -289,7 +288,15 @@ CONFIGS: tuple[type[SourceConfig], ...] = (
 """Every source, in the order of their list on the command line."""
 
 KINDS: dict[str, type[SourceConfig]] = {config.kind: config for config in CONFIGS}
-"""Configurations by the name of their source."""
+"""Configurations of our own sources by name."""
+
+SOURCES: Registry[SourceConfig] = Registry(
+    "relevance",
+    "source",
+    lambda: (*CONFIGS, *(one for one in concrete_below(SourceConfig) if one not in CONFIGS)),
+    lambda config: config.kind,
+)
+"""Configurations of sources by name: ours, those of imported modules, and those that installed packages offer."""
 
 
 def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "relevance") -> SourceConfig:
@@ -306,7 +313,7 @@ def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "r
     2
     >>> source_config("bleu")
     Traceback (most recent call last):
-    rungwise.core.UserError: relevance: no source 'bleu'; there are cider-d, cider, tfidf, cbow, spice, ...
+    rungwise.core.UserError: relevance: there is no source 'bleu'; there are cider-d, cider, tfidf, cbow, spice, ...
     """
     if isinstance(value, SourceConfig):
         return value
@@ -316,45 +323,13 @@ def source_config(value: str | Mapping[str, Any] | SourceConfig, where: str = "r
         raise UserError(f"{where}: give the name of a source or a mapping with its kind, got {type(value).__name__}")
     options = dict(value)
     kind = options.pop("kind", None)
-    found = source_named(kind) if isinstance(kind, str) else None
-    if found is None:
-        said = "the mapping has no kind" if kind is None else f"no source {kind!r}"
-        raise UserError(f"{where}: {said}; there are {', '.join(source_names())}")
+    if kind is None:
+        raise UserError(f"{where}: the mapping has no kind; there are {', '.join(SOURCES.names())}")
+    try:
+        found = SOURCES.named(str(kind))
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
     return from_plain(found, options, where)
-
-
-def source_named(kind: str) -> type[SourceConfig] | None:
-    """The configuration of a source by its name: ours, that of an imported module, or that of an installed package.
-
-    Raises:
-        UserError: If several modules have one of this name, or the package cannot be loaded.
-    """
-    if kind in KINDS:
-        return KINDS[kind]
-    found = _imported(kind)
-    if not found and load_offered("relevance", kind) is not None:
-        found = _imported(kind)
-    if len(found) > 1:
-        raise UserError(f"{kind!r} names several sources: {', '.join(sorted(found))}; rename one")
-    return next(iter(found.values()), None)
-
-
-def source_names() -> list[str]:
-    """Names of all sources: ours, those of imported modules, and those that installed packages offer."""
-    others = {one.kind for one in _own() if one.kind} | offered("relevance").keys()
-    return [*KINDS, *sorted(others - KINDS.keys())]
-
-
-def _imported(kind: str) -> dict[str, type[SourceConfig]]:
-    """Sources of a name that are none of ours, by their places."""
-    return {f"{one.__module__}.{one.__qualname__}": one for one in _own() if one.kind == kind}
-
-
-def _own(base: Any = SourceConfig) -> Iterator[type[SourceConfig]]:
-    for derived in base.__subclasses__():
-        if not inspect.isabstract(derived):
-            yield derived
-        yield from _own(derived)
 
 
 AnySource = Annotated[SourceConfig, BeforeValidator(source_config)]
@@ -390,7 +365,8 @@ def degrees_of(
         return source_config(value, where).build(data, building=building)
     if not Path(value).expanduser().exists():
         raise UserError(
-            f"{where}: {value!r} is neither a folder of saved degrees nor a source; sources are {', '.join(KINDS)}"
+            f"{where}: {value!r} is neither a folder of saved degrees nor a source; sources are"
+            f" {', '.join(SOURCES.names())}"
         )
     stored = load(Path(value).expanduser(), data=data)
     owners = stored.image_of_caption
@@ -406,7 +382,7 @@ def degrees_of(
 
 def names_source(text: str) -> bool:
     """Whether a text is the name of a source, or one with options in braces, and not a path."""
-    return text in KINDS or text.lstrip().startswith("{") or text in source_names()
+    return text.lstrip().startswith("{") or SOURCES.has(text)
 
 
 def _in_braces(text: str, where: str) -> dict[str, Any] | None:

@@ -142,7 +142,7 @@ class CIDErDConfig(_ConsensusConfig):
 
     kind: Literal["cider-d"] = field(default="cider-d", init=False)
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.lexical import ORDERS, CIDErD
 
         return CIDErD(data.captions, data.image_of_caption, **self._of_words(data, building, ORDERS))
@@ -154,7 +154,7 @@ class CIDErConfig(_ConsensusConfig):
 
     kind: Literal["cider"] = field(default="cider", init=False)
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.lexical import ORDERS, CIDEr
 
         return CIDEr(data.captions, data.image_of_caption, **self._of_words(data, building, ORDERS))
@@ -171,7 +171,7 @@ class TfIdfConfig(WordsConfig, CaptionPairsConfig):
     kind: Literal["tfidf"] = field(default="tfidf", init=False)
     orders: int = 1
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.lexical import TfIdf
 
         if self.orders < 1:
@@ -210,7 +210,7 @@ class CBoWConfig(CaptionPairsConfig):
         """The option that finds words where captions have no blanks between them."""
         return _without_blanks(self.tokenizer, data, building)
 
-    def _built(self, data: ImageCaptions, building: Building) -> Degrees:
+    def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.embedding import CBoW
 
         assert self.vectors is not None, "missing() says so before"

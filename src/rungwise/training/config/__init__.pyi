@@ -4,6 +4,7 @@ from ._fit import AnyRunConfig as AnyRunConfig
 from ._fit import FitConfig as FitConfig
 from ._fit import is_fit as is_fit
 from ._fit import load_run_config as load_run_config
+from ._fit import with_origins as with_origins
 from ._losses import LossConfig as LossConfig
 from ._losses import config_of as config_of
 from ._losses import with_thresholds as with_thresholds

@@ -17,6 +17,7 @@ class CollectionConfig:
         train: Splits to learn from.
         validation: Split that chooses between models.
         key: Members of tar archives go together by their names to the first dot, or (stem) to the last.
+        layout: Read the data as this layout, whatever else lies there; empty recognises it.
         join_restval: Count COCO's restval pictures as training pictures.
     """
 
@@ -26,4 +27,5 @@ class CollectionConfig:
     train: tuple[str, ...] = ("train",)
     validation: str = "val"
     key: Key = "dot"
+    layout: str = ""
     join_restval: bool = False

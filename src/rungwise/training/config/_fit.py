@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core import STRICT, UserError, load_yaml, parse_yaml, read_text
-from rungwise.core.output import printable
+from rungwise.data import READERS
 from rungwise.models import SavedModel, family
 from rungwise.models.io import AnyFitted
 from rungwise.models.subspace.methods import CCAConfig
+from rungwise.parts import Origins, origins_of, recorded, recorded_in
+from rungwise.relevance.config import names_source, source_config
 from rungwise.training._run_folder import CONFIG
 from rungwise.training.config._data import CollectionConfig
 from rungwise.training.config._run import TrainConfig
@@ -62,6 +64,7 @@ class FitConfig:
         preset: Name of the preset that this was read from; empty for a file of one's own. It decides nothing.
         modules: Modules of your own, which are imported when this configuration is given to a training. In the folder
             of a run they are a record, and are not imported.
+        packages: Installed packages that offered parts of a run; a record, by which nothing is imported.
         data: Pictures and captions, or features in their place.
         model: The model to fit: cca, scm, gmlda, gmmfa, mvda, mlcca, lcfs, lgcfl.
         grid: Settings of the model with the values to try, such as {dimension: [5, 10]}; every combination is fitted to
@@ -75,6 +78,7 @@ class FitConfig:
 
     preset: Annotated[str, tyro.conf.Fixed, tyro.conf.Suppress] = ""
     modules: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ()
+    packages: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ()
     data: CollectionConfig = field(default_factory=CollectionConfig)
     model: AnyFitted = field(default_factory=CCAConfig)
     grid: Grid = field(default_factory=dict)
@@ -111,6 +115,7 @@ class FitConfig:
 
 AnyRunConfig = TrainConfig | FitConfig
 """Configuration of a training or a fit."""
+RunConfig = TypeVar("RunConfig", bound=TrainConfig | FitConfig)
 
 
 def config_type(settings: Mapping[str, Any]) -> type[TrainConfig] | type[FitConfig]:
@@ -136,14 +141,25 @@ def load_run_config(path: Path) -> AnyRunConfig:
     """
     values = parse_yaml(read_text(path, "settings_bytes"), path)
     kind = config_type(values) if isinstance(values, Mapping) else TrainConfig
-    try:
+    with recorded(recorded_in(values)):
         return load_yaml(kind, path)
-    except UserError as error:
-        modules = values.get("modules") if isinstance(values, Mapping) else None
-        if not modules or not isinstance(modules, list):
-            raise
-        names = " ".join(f"--module {printable(str(one))[:100]}" for one in modules[:20])
-        raise UserError(f"{error}; the run was made with modules of its own: if you trust them, give {names}") from None
+
+
+def with_origins(config: RunConfig) -> RunConfig:
+    """A configuration that names the modules and packages of all its parts, for whoever finds the run.
+
+    >>> with_origins(FitConfig()) == FitConfig()
+    True
+    """
+    found = Origins(config.modules, config.packages) | origins_of(config)
+    relevance = getattr(config.data, "relevance", "")
+    if relevance and names_source(relevance):
+        found |= origins_of(source_config(relevance))
+    if config.data.layout in READERS.known():
+        found |= origins_of(READERS.named(config.data.layout))
+    if config.snapshot is not None:
+        found |= origins_of(type(config.snapshot.chosen.measure))
+    return replace(config, modules=found.modules, packages=found.packages)
 
 
 def is_fit(folder: Path) -> bool:

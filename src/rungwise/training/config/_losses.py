@@ -10,19 +10,17 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
-from pydantic import BeforeValidator, ValidationError
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic import BeforeValidator
 
-from rungwise.core import STRICT, UserError, adapter
-from rungwise.core.output import printable
+from rungwise.core import STRICT, UserError
 from rungwise.losses import Loss, Reduction
-from rungwise.parts import load_offered, offered
+from rungwise.parts import Registry, concrete_below
 
 
 @dataclass(frozen=True)
@@ -115,67 +113,11 @@ def kind_of(loss: type[Loss]) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", loss.__name__).lower()
 
 
-def kinds() -> list[str]:
-    """Names of all losses: those of the package, others that were imported, and those that installed packages offer."""
-    return sorted({kind_of(loss) for loss in _concrete(Loss)} | offered("losses").keys())  # type: ignore[type-abstract]
+LOSSES: Registry[Loss] = Registry("losses", "loss", lambda: concrete_below(Loss), kind_of)
+"""Losses by name: those of the package, all others that are imported, and those that installed packages offer."""
 
 
-def loss_named(kind: str) -> type[Loss]:
-    """The class of a loss by name.
-
-    Raises:
-        UserError: If there is none, or two modules have one each.
-    """
-    found = _losses_of(kind)
-    if not found and load_offered("losses", kind) is not None:
-        found = _losses_of(kind)
-    if not found:
-        raise UserError(f"there is no loss '{kind}'; there are {', '.join(kinds())}")
-    if len(found) > 1:
-        raise UserError(f"'{kind}' names several losses: {', '.join(sorted(found))}; rename one")
-    return found.popitem()[1]
-
-
-def _losses_of(kind: str) -> dict[str, type[Loss]]:
-    """Imported losses of a name by their places; one defined anew in its place, as in a notebook, replaces it."""
-    losses = (loss for loss in _concrete(Loss) if kind_of(loss) == kind)  # type: ignore[type-abstract]
-    return {f"{loss.__module__}.{loss.__qualname__}": loss for loss in losses}
-
-
-def _concrete(base: type[Loss]) -> Iterator[type[Loss]]:
-    for derived in base.__subclasses__():
-        if not inspect.isabstract(derived):
-            yield derived
-        yield from _concrete(derived)
-
-
-def _parsed(value: Any) -> Any:
-    """Configuration of the loss that plain values name by ``kind``."""
-    if isinstance(value, LossConfig):
-        return value
-    if isinstance(value, str):
-        value = {"kind": value}
-    kind = value.get("kind") if isinstance(value, Mapping) else None
-    try:
-        if kind is None:
-            raise UserError(f"name the loss by its kind: {', '.join(kinds())}")
-        config = config_of(loss_named(str(kind)))
-    except UserError as error:
-        raise PydanticCustomError("loss_kind", "{message}", {"message": printable(str(error))}) from None
-    try:
-        return adapter(config).validate_python(value)
-    except ValidationError as error:
-        place = [_placed(one, str(kind)) for one in error.errors()]
-        raise ValidationError.from_exception_data(error.title, place) from None
-
-
-def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
-    """An error in a loss's options, located under the loss's name."""
-    what = PydanticCustomError("loss_option", "{message}", {"message": error["msg"]})
-    return InitErrorDetails(type=what, loc=(kind, *error["loc"]), input=error["input"])
-
-
-AnyLoss = Annotated[LossConfig, BeforeValidator(_parsed)]
+AnyLoss = Annotated[LossConfig, BeforeValidator(lambda value: LOSSES.configured(value, LossConfig, config_of))]
 """Type of a field that holds a loss: its name (``sum_of_hinges``) or a mapping (``{kind: ladder, shares: [0.01]}``)."""
 
 

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core import MissingFileError, UserError, is_regular, read_text
-from rungwise.core.output import printable, short_repr
+from rungwise.core.output import short_repr
 from rungwise.core.text import near_names
 
 if TYPE_CHECKING:
@@ -149,12 +149,14 @@ def load_preset(name: str, dataset: str = "") -> Preset:
     return _preset(whole_name(name, dataset))
 
 
-def load_config(name_or_file: str, dataset: str = "") -> AnyRunConfig:
+def load_config(name_or_file: str, dataset: str = "", *, resumed: Path | None = None) -> AnyRunConfig:
     """Read a preset's configuration by name, or a configuration file.
 
     Args:
         name_or_file: Path of a file, or a name as in :func:`whole_name`.
         dataset: Dataset of the given data.
+        resumed: Folder of a run that is to go on. A file in the folder of a run is a record: the modules that it names
+            are not imported.
 
     Raises:
         UserError: If it is neither, or the file does not fit.
@@ -176,12 +178,15 @@ def load_config(name_or_file: str, dataset: str = "") -> AnyRunConfig:
     except MissingFileError:
         raise UserError(f"{path}: no such configuration file") from None
     settings = _settings(values)
-    _import_modules(settings, path)
-    return _built(settings, str(path))
+    _import_modules(settings, path, resumed)
+    from rungwise.parts import recorded, recorded_in
+
+    with recorded(recorded_in(settings)):
+        return _built(settings, str(path))
 
 
-def _import_modules(settings: Mapping[str, Any], path: Path) -> None:
-    """Import the modules of a configuration that a person wrote; those that a run recorded are named in a refusal.
+def _import_modules(settings: Mapping[str, Any], path: Path, resumed: Path | None) -> None:
+    """Import the modules of a configuration that a person wrote, and none that a run recorded.
 
     A run's folder may have been made by somebody else, so nothing that it says is imported.
     """
@@ -190,17 +195,13 @@ def _import_modules(settings: Mapping[str, Any], path: Path) -> None:
         return
     if not isinstance(modules, list | tuple) or not all(isinstance(one, str) for one in modules):
         raise UserError(f"{path}: modules must be a list of names, such as [mylosses]")
-    from rungwise.parts import import_named, is_imported
-    from rungwise.training._run_folder import is_run
+    from rungwise.parts import import_named
+    from rungwise.training._run_folder import MODEL, is_run
 
-    if not is_run(path.parent):
+    folder = path.resolve().parent
+    in_a_run = is_run(folder) or (folder / MODEL).exists() or (resumed is not None and resumed.resolve() == folder)
+    if not in_a_run:
         import_named(modules, option=f"{path}: modules")
-    elif lacking := [one for one in modules if not is_imported(one)]:
-        names = " ".join(f"--module {printable(one)[:100]}" for one in lacking)
-        raise UserError(
-            f"{path}: this run was made with modules of its own, and what a folder names is not imported; if you trust"
-            f" them, give {names}"
-        )
 
 
 def load_training(name_or_file: str) -> TrainConfig:

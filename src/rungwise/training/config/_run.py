@@ -25,6 +25,7 @@ from rungwise.core import (
 from rungwise.encoders import Precision
 from rungwise.losses import MaxOfHinges
 from rungwise.models import AnyModel, VSEConfig
+from rungwise.parts import recorded, recorded_in
 from rungwise.training.batches import AnySampler, Shuffled
 from rungwise.training.config._data import CollectionConfig
 from rungwise.training.config._fine_tuning import AnyTuning, NewHeads, WeightsThatFit, WholeModel
@@ -46,6 +47,7 @@ class DataConfig(Bounded, CollectionConfig):
         train: Splits to train on.
         validation: Split that chooses the snapshot.
         key: Members of tar archives go together by their names to the first dot, or (stem) to the last.
+        layout: Read the data as this layout, whatever else lies there; empty recognises it.
         join_restval: Count COCO's restval pictures as training pictures.
         relevance: Degrees for losses that need them: a source by name (tfidf), a source with options
             ({kind: tfidf, tokenizer: unicode}), or a folder that "rungwise relevance" wrote. Generated scenes have
@@ -76,6 +78,7 @@ class TrainConfig(Bounded):
         preset: Name of the preset that this was read from; empty for a file of one's own. It decides nothing.
         modules: Modules of your own, which are imported when this configuration is given to a training. In the folder
             of a run they are a record, and are not imported.
+        packages: Installed packages that offered parts of a run; a record, by which nothing is imported.
         stages: Stages that follow each other, each with its own settings; empty is one stage.
         data: Pictures, captions and relevance.
         model: The model to train.
@@ -116,6 +119,7 @@ class TrainConfig(Bounded):
 
     preset: Annotated[str, tyro.conf.Fixed, tyro.conf.Suppress] = ""
     modules: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ()
+    packages: Annotated[tuple[str, ...], tyro.conf.Fixed, tyro.conf.Suppress] = ()
     stages: AnyStages = ()
     data: DataConfig = field(default_factory=DataConfig)
     model: AnyModel = field(default_factory=VSEConfig)
@@ -248,4 +252,5 @@ def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfi
 
     ``where`` names the checkpoint in errors.
     """
-    return from_plain(TrainConfig, dict(settings), f"{where}: the settings in it")
+    with recorded(recorded_in(settings)):
+        return from_plain(TrainConfig, dict(settings), f"{where}: the settings in it")

@@ -14,7 +14,7 @@ from tyro.constructors import PrimitiveConstructorSpec
 from rungwise.core import STRICT, UserError, from_plain, parse_yaml, yaml_line
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
-_OF_THE_RUN = ("preset", "stages", "data.path", "data.key", "data.join_restval")
+_OF_THE_RUN = ("preset", "stages", "data.path", "data.key", "data.layout", "data.join_restval")
 """Settings that all stages of a run share."""
 
 _OF_THE_ENCODERS = (

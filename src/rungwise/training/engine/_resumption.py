@@ -89,7 +89,7 @@ def other_settings(then: Mapping[str, Any], now: Mapping[str, Any], *, same_star
 
     ``same_start`` leaves ``start`` out: the start model is compared by its content, since its folder may have moved.
     """
-    left_out = {"preset", "modules", "epochs", *(["start"] if same_start else [])}
+    left_out = {"preset", "modules", "packages", "epochs", *(["start"] if same_start else [])}
     # The same data and judgements may stand elsewhere by now; their hashes are compared.
     one, other = (
         {name: value for name, value in side.items() if name not in left_out}

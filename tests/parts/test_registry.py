@@ -1,0 +1,309 @@
+"""Parts of a person's own: all six, by file, by YAML, and by an installed package, and what is said once they are gone.
+
+Also tests rungwise.parts._origins.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from rungwise.cli import main
+from rungwise.core import UserError, from_plain
+from rungwise.data import CollectionReader, read
+from rungwise.encoders import ImageSideConfig
+from rungwise.index import Index
+from rungwise.models import VSEConfig, load
+from rungwise.parts import Origins, origins_of, recorded, recorded_in
+from rungwise.scenes import SceneConfig, generate
+from rungwise.training.config import TrainConfig
+from tests.rooms import ROOT
+
+PAGE = (ROOT / "docs" / "own-parts.md").read_text(encoding="utf-8")
+EXAMPLES = {match[1]: match[0] for match in re.finditer(r"(?<=```python\n)# (\w+)\.py\n.*?(?=```)", PAGE, re.DOTALL)}
+PARTS = {
+    "losses": ("softest_hinge", "SoftestHinge", "softest_hinge"),
+    "measures": ("root_rank", "RootRank", "RootRank"),
+    "relevance": ("lengths", "LengthsConfig", "lengths"),
+    "encoders": ("colour_grid", "ColourGridConfig", "colour_grid"),
+    "readers": ("listed", "Listed", "listed"),
+    "stores": ("rounded", "RoundedStore", "rounded"),
+}
+SHORT = ("--epochs", "1", "--learning-rates", "1e-3", "--schedule", "phases")
+SPRUNG = "sprung"
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Generated scenes as the example's reader has them: pictures, and a list of names and captions."""
+    folder = tmp_path_factory.mktemp("listed")
+    generate(folder / "scenes", SceneConfig(pictures=40, captions_per_picture=2, side=32, seed=1))
+    data = read(folder / "scenes")
+    notes = folder / "notes"
+    (folder / "scenes" / "pictures").rename(folder / "moved")
+    notes.mkdir()
+    (folder / "moved").rename(notes / "pictures")
+    names = [Path(one).name for one in data.image_ids]
+    lines = [f"{names[image]}|{text}" for image, text in zip(data.image_of_caption, data.captions, strict=True)]
+    (notes / "list.txt").write_text("\n".join(lines), encoding="utf-8")
+    return notes
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The examples of the page as files."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, text in EXAMPLES.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return folder
+
+
+def separate(words: Sequence[str], *places: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, which has imported nothing; ``places`` are on its import path."""
+    path = ":".join(map(str, [ROOT / "src", *places]))
+    code = "import sys; from rungwise.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code, *words],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": path, "HOME": str(cwd), "OMP_NUM_THREADS": "1", "COLUMNS": "200"},
+    )
+
+
+def test_each_example_is_about_twenty_lines() -> None:
+    assert {file for file, _, _ in PARTS.values()} == set(EXAMPLES)
+    assert all(len(text.splitlines()) < 45 for text in EXAMPLES.values())
+
+
+def played(way: str, listed: Path, files: Path, home: Path) -> tuple[dict[str, str], tuple[Path, ...]]:
+    """What six parts print: a run with them, resumed, evaluated, in a table, indexed and searched; and what they need.
+
+    ``way`` names the parts by ``file``, by the ``yaml`` of the run and ``--module`` of what lies on the import path, or
+    not at all, as those of a ``package``.
+    """
+    places: tuple[Path, ...] = ()
+    named = {group: ["--module", str(files / f"{file}.py")] for group, (file, _, _) in PARTS.items()}
+    if way == "yaml":
+        places = (files,)
+        named = {group: ["--module", file] for group, (file, _, _) in PARTS.items()}
+    if way == "package":
+        site = home / "site"
+        (site / "six_parts").mkdir(parents=True)
+        (site / "six_parts" / "__init__.py").write_text("")
+        for name, text in EXAMPLES.items():
+            (site / "six_parts" / f"{name}.py").write_text(text, encoding="utf-8")
+        info = site / "six_parts-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: six-parts\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(
+            "".join(
+                f"[rungwise.{group}]\n{name} = six_parts.{file}:{called}\n"
+                for group, (file, called, name) in PARTS.items()
+            )
+        )
+        places, named = (site,), {group: [] for group in PARTS}
+    of = [*named["losses"], *named["encoders"], *named["readers"], *named["relevance"]]
+    config = home / "mine.yaml"
+    modules = "modules: [softest_hinge, colour_grid, listed, lengths, root_rank]\n" if way == "yaml" else ""
+    config.write_text(
+        f"{modules}loss: softest_hinge\nmodel:\n  image: {{kind: colour_grid, cells: 8}}\n  dimension: 16\n"
+        f"data: {{path: {listed}, layout: listed, relevance: lengths}}\nsampler: {{kind: relevance_aware}}\n"
+        "epochs: [1]\nlearning_rates: [0.001]\nbatch_size: 8\n"
+    )
+    run, index = home / "run", home / "index"
+    lines: dict[str, list[str]] = {
+        "train": ["train", str(config), "--out", str(run), *([] if way == "yaml" else of)],
+        "resume": ["train", str(run / "config.yaml"), "--out", str(run), "--resume", "--epochs", "2", *of],
+        "evaluate": [
+            "evaluate", str(run), str(listed), "--layout", "listed", "--split", "val", "--measures", "R@1", "RootRank",
+            *named["encoders"], *named["readers"], *named["measures"],
+        ],
+        "relevance": [
+            "relevance", "lengths", str(listed), "--layout", "listed", "--out", str(home / "degrees"),
+            *named["relevance"], *named["readers"],
+        ],
+        "table": ["table", "vsepp:1", "--runs", str(run), *of],
+        "index": [
+            "index", str(listed), "--layout", "listed", "--model", str(run / "model"), "--store", "rounded",
+            "--out", str(index), *named["encoders"], *named["readers"], *named["stores"],
+        ],
+        "search": ["search", str(index), "a circle", "--k", "3", *named["encoders"], *named["stores"]],
+        "verify": ["verify", str(index), *named["encoders"], *named["stores"]],
+        "doctor": ["doctor", str(run), *of],
+    }  # fmt: skip
+    said = {}
+    for name, words in lines.items():
+        ended = separate(words, *places, cwd=home)
+        # Of so few pictures a doctor finds something to say.
+        assert ended.returncode in ((0, 1) if name == "doctor" else (0,)), (way, name, ended.stderr[-2000:])
+        said[name] = ended.stdout + ended.stderr
+    return said, places
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["file", "yaml", "package"])
+def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
+    way: str, listed: Path, files: Path, tmp_path: Path
+) -> None:
+    said, _ = played(way, listed, files, tmp_path)
+    assert "RootRank" in said["evaluate"]
+    run, index = tmp_path / "run", tmp_path / "index"
+    facts = json.loads((run / "model" / "config.json").read_text())
+    manifest = json.loads((index / "index.json").read_text())
+    if way == "package":
+        assert facts["packages"] == manifest["packages"] == ["six-parts"]
+        needed = "install it: pip install six-parts"
+    else:
+        assert facts["modules"] == ["colour_grid"]
+        assert set(manifest["modules"]) == {"rounded", "colour_grid", "listed"}
+        needed = "colour_grid"
+    plain = tmp_path / "plain"
+    shutil.copytree(listed / "pictures", plain)
+    names = sorted(one.name for one in plain.iterdir())
+    (plain / "captions.csv").write_text("".join(["image,caption\n", *(f"{name},A circle.\n" for name in names)]))
+    gone: dict[str, tuple[list[str], int, str]] = {
+        "resume": (["train", str(run / "config.yaml"), "--out", str(run), "--resume"], 2, needed),
+        "evaluate": (["evaluate", str(run), str(plain), "--split", "all"], 2, needed),
+        "index": (["index", str(listed), "--out", str(index)], 2, "rounded" if way != "package" else needed),
+        "search": (["search", str(index), "a circle"], 2, "rounded" if way != "package" else needed),
+        "serve": (["serve", str(index)], 2, "rounded" if way != "package" else needed),
+        "calibrate": (["calibrate", str(run / "model"), str(plain), "--split", "all"], 2, needed),
+        "verify": (["verify", str(index)], 2, "rounded" if way != "package" else needed),
+        "table": (["table", "vsepp:1", "--runs", str(run)], 0, "cannot be read"),
+        "doctor": (["doctor", str(run)], 0, "epochs finished"),
+    }
+    for name, (words, status, line) in gone.items():
+        ended = separate(words, cwd=tmp_path)
+        text = " ".join((ended.stdout + ended.stderr).split())
+        assert ended.returncode == status, (way, name, text[-1500:])
+        assert line in text, (way, name, text[-1500:])
+        if status == 2 and name != "verify":  # which prints a line for each check
+            assert len(ended.stderr.strip().splitlines()) == 1, (way, name, ended.stderr)
+    # What needs no part is read as ever.
+    results = sorted((run / "results").glob("*.json"))
+    assert results
+    for words in (["verify", str(results[0])], ["verify", str(tmp_path / "degrees")]):
+        ended = separate(words, cwd=tmp_path)
+        assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
+
+
+@dataclass(frozen=True)
+class FadedConfig(ImageSideConfig):
+    kind: Literal["faded_for_a_test"] = "faded_for_a_test"
+    cells: int = 2
+
+
+class NotesReader(CollectionReader):
+    layout = "notes_for_a_test"
+
+    def recognises(self, path: Path) -> bool:
+        return path.name in ("odd.notes", "notes")
+
+    def read(self, path: Path) -> object:  # type: ignore[override]
+        return [path]
+
+
+def test_an_encoder_is_a_configuration_by_its_kind() -> None:
+    config = from_plain(TrainConfig, {"model": {"image": {"kind": "faded_for_a_test", "cells": 3}}}, "x")
+    assert isinstance(config.model, VSEConfig)
+    assert config.model.image == FadedConfig(cells=3)
+    with pytest.raises(UserError, match="model.image.faded_for_a_test.cell: unexpected, .* did you mean cells"):
+        from_plain(TrainConfig, {"model": {"image": {"kind": "faded_for_a_test", "cell": 3}}}, "x")
+    assert origins_of(config) == Origins((__name__,))
+
+
+def test_a_reader_is_asked_where_ours_know_nothing_and_gives_a_collection(tmp_path: Path) -> None:
+    (tmp_path / "odd.notes").write_text("x")
+    with pytest.raises(UserError, match="the reader of the layout 'notes_for_a_test' gives list, not ImageCaptions"):
+        read(tmp_path / "odd.notes")
+    known = tmp_path / "notes"
+    known.mkdir()
+    (known / "a.png").touch()
+    (known / "captions.csv").write_text("image,caption\na.png,A dog.\n")
+    assert read(known).layout == "table"
+    with pytest.raises(UserError, match="no such layout; there are precomputed, .*folder, notes_for_a_test"):
+        read(known, layout="nobody's")
+
+
+@pytest.mark.parametrize(
+    ("plain", "found"),
+    [
+        ({"modules": ["a.b", "x; rm", 3, "a\x1b[31m", "/home/me/my.py"]}, Origins(("a.b", "/home/me/my.py"))),
+        ({"modules": "a", "packages": ["good", "-r x", "two words"]}, Origins((), ("good",))),
+        (None, Origins()),
+    ],
+)
+def test_a_record_that_is_no_name_is_left_out(plain: object, found: Origins) -> None:
+    assert recorded_in(plain) == found
+
+
+def test_what_is_missing_is_said_with_what_was_recorded() -> None:
+    with recorded(Origins(("their losses.py",))), pytest.raises(UserError) as refused:
+        from_plain(TrainConfig, {"loss": "theirs_alone"}, "run/config.yaml")
+    assert "give --module 'their losses.py'" in str(refused.value)
+    assert (Origins(("/x/my.py",)) | Origins(("my", "other"))).modules == ("/x/my.py", "other")
+
+
+@pytest.mark.parametrize("kind", ["run", "model", "result", "index", "degrees", "data"])
+def test_no_folder_makes_anything_be_imported(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each folder names a module that lies beside its files, in the current folder and on no import path."""
+    place = tmp_path / kind
+    (place / "model").mkdir(parents=True)
+    sprung = tmp_path / SPRUNG
+    for folder in (place, place / "model", tmp_path):
+        (folder / "trap.py").write_text(f"open({str(sprung)!r}, 'w')\n")
+    record = {"modules": ["trap", "trap.py", str(place / "trap.py")], "packages": ["trap"]}
+    plain = json.dumps({"format": 1, "kind": "trap", "model": {"image": {"kind": "trap"}}, "store": "trap", **record})
+    for name in ("config.json", "model/config.json", "index.json", "relevance.json", "result.json"):
+        (place / name).write_text(plain)
+    (place / "config.yaml").write_text(f"modules: {record['modules']}\nloss: trap\nmodel: {{image: {{kind: trap}}}}\n")
+    (place / "captions.csv").write_text("image,caption\na.png,A dog.\n")
+    monkeypatch.chdir(place)
+    lines = {
+        "run": [
+            ["train", "config.yaml", "--out", ".", "--resume"], ["train", str(place / "config.yaml"), str(place)],
+            ["evaluate", ".", "."], ["doctor", "."], ["table", "vsepp:1", "--runs", "."], ["doctor", ".", "--config",
+            "config.yaml"],
+        ],
+        "model": [["evaluate", "model", "."], ["index", ".", "--model", "model"], ["export", "model"]],
+        "result": [["compare", "result.json", "result.json"], ["verify", "result.json"]],
+        "index": [["search", ".", "dog"], ["check", "."], ["serve", "."], ["index", "compact", "."]],
+        "degrees": [["evaluate", "model", ".", "--relevance", "."], ["relevance", "combine", ".", "--of", "."]],
+        "data": [["inspect", "."], ["relevance", "trap", "."], ["inspect", ".", "--layout", "trap"], ["doctor", "."]],
+    }[kind]  # fmt: skip
+    for words in (*lines, ["verify", "."]):
+        with suppress(SystemExit):
+            main(words)
+        assert not sprung.exists(), words
+        assert "trap" not in sys.modules, words
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+
+
+def test_a_store_of_ones_own_is_kept_in_the_folder_of_an_index(files: Path, tmp_path: Path) -> None:
+    generate(tmp_path / "scenes", SceneConfig(pictures=12, captions_per_picture=1, side=32, seed=1))
+    named = ["--module", str(files / "colour_grid.py"), "--module", str(files / "rounded.py")]
+    run = tmp_path / "run"
+    encoder = ["--model.image.kind", "colour_grid", "--model.image.cells", "2", "--model.dimension", "8"]
+    assert main(["train", "scenes", str(tmp_path / "scenes"), "--out", str(run), *named, *encoder, *SHORT]) == 0
+    assert load(run / "model").config.image.kind == "colour_grid"
+    words = ["index", str(tmp_path / "scenes"), "--model", str(run / "model"), "--out", str(tmp_path / "index"), *named]
+    assert main([*words, "--store", "rounded"]) == 0
+    assert main(words) == 0
+    index = Index.open(tmp_path / "index")
+    assert index.picture_store.about().kind == "rounded"
+    assert main([*words, "--store", "punched_cards"]) == 2
