@@ -65,6 +65,19 @@ def test_every_way_to_bring_a_model_gives_the_same_numbers(world, tmp_path, caps
         assert Result.from_json(tmp_path / "r.json").numbers == wanted, number
 
 
+def test_a_result_is_printed_anew_in_any_format(world, tmp_path, capsys):
+    kept = tmp_path / "r.json"
+    assert run(world, *VECTORS, "--captions-per-image", 3, "--out", kept) == 0
+    for form, expected_there in (("table", "R@10"), ("markdown", "| R@10"), ("json", '"i2t/R@10"')):
+        capsys.readouterr()
+        assert run(world, kept, "--format", form, "--intervals") == 0, capsys.readouterr().err
+        assert expected_there in capsys.readouterr().out
+    assert run(world, kept, "--measures", "R@1", "--out", tmp_path / "one.json") == 0
+    assert set(Result.from_json(tmp_path / "one.json").numbers) == {"i2t/R@1", "t2i/R@1"}
+    assert run(world, kept, "--split", "val") == 2
+    assert "--split changes nothing for a result" in capsys.readouterr().err
+
+
 def test_graded_measures_take_the_degrees_of_scenes_or_of_a_file(world, tmp_path):
     folder, data = world
     measures = ("--measures", "CS@10", "nDCG@5")

@@ -27,7 +27,9 @@ from tests.hostile.choice import ALL, Choice, Part
 from tests.hostile.counting import Case, Report, line
 from tests.hostile.forked import outcome_of, without_privileges
 
-READERS = ("files", "values", "commands", "texts", "pictures", "verify", "outs", "memory", "words", "http")
+READERS = (
+    "files", "values", "commands", "texts", "pictures", "verify", "outs", "memory", "words", "http", "modules",
+)  # fmt: skip
 WRITERS = ("kills", "power", "full", "traced")
 OTHERS = ("sent",)
 FAMILIES = (*READERS, *WRITERS, *OTHERS)

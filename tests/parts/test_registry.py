@@ -128,7 +128,7 @@ def played(way: str, listed: Path, files: Path, home: Path) -> tuple[dict[str, s
         "resume": ["train", str(run / "config.yaml"), "--out", str(run), "--resume", "--epochs", "2", *of],
         "evaluate": [
             "evaluate", str(run), str(listed), "--layout", "listed", "--split", "val", "--measures", "R@1", "RootRank",
-            *named["encoders"], *named["readers"], *named["measures"],
+            "--out", str(home / "result.json"), *named["encoders"], *named["readers"], *named["measures"],
         ],
         "relevance": [
             "relevance", "lengths", str(listed), "--layout", "listed", "--out", str(home / "degrees"),
@@ -141,6 +141,7 @@ def played(way: str, listed: Path, files: Path, home: Path) -> tuple[dict[str, s
         ],
         "search": ["search", str(index), "a circle", "--k", "3", *named["encoders"], *named["stores"]],
         "verify": ["verify", str(index), *named["encoders"], *named["stores"]],
+        "backup": ["index", "backup", str(index), "--out", str(home / "copy"), *named["stores"]],
         "doctor": ["doctor", str(run), *of],
     }  # fmt: skip
     said = {}
@@ -169,6 +170,7 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
         assert facts["modules"] == ["colour_grid"]
         assert set(manifest["modules"]) == {"rounded", "colour_grid", "listed"}
         needed = "colour_grid"
+    stored = "rounded" if way != "package" else needed
     plain = tmp_path / "plain"
     shutil.copytree(listed / "pictures", plain)
     names = sorted(one.name for one in plain.iterdir())
@@ -176,13 +178,17 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
     gone: dict[str, tuple[list[str], int, str]] = {
         "resume": (["train", str(run / "config.yaml"), "--out", str(run), "--resume"], 2, needed),
         "evaluate": (["evaluate", str(run), str(plain), "--split", "all"], 2, needed),
-        "index": (["index", str(listed), "--out", str(index)], 2, "rounded" if way != "package" else needed),
-        "search": (["search", str(index), "a circle"], 2, "rounded" if way != "package" else needed),
-        "serve": (["serve", str(index)], 2, "rounded" if way != "package" else needed),
+        "index": (["index", str(listed), "--out", str(index)], 2, stored),
+        "search": (["search", str(index), "a circle"], 2, stored),
+        "serve": (["serve", str(index)], 2, stored),
         "calibrate": (["calibrate", str(run / "model"), str(plain), "--split", "all"], 2, needed),
-        "verify": (["verify", str(index)], 2, "rounded" if way != "package" else needed),
+        "verify": (["verify", str(index)], 2, stored),
         "table": (["table", "vsepp:1", "--runs", str(run)], 0, "cannot be read"),
         "doctor": (["doctor", str(run)], 0, "epochs finished"),
+        "export": (["export", str(run / "model"), "--out", str(tmp_path / "exported")], 2, needed),
+        "backup": (["index", "backup", str(index), "--out", str(tmp_path / "copy2")], 2, stored),
+        "restore": (["index", "restore", str(tmp_path / "copy"), "--out", str(tmp_path / "new")], 2, stored),
+        "check": (["check", str(index)], 2, stored),
     }
     for name, (words, status, line) in gone.items():
         ended = separate(words, cwd=tmp_path)
@@ -192,9 +198,15 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
         if status == 2 and name != "verify":  # which prints a line for each check
             assert len(ended.stderr.strip().splitlines()) == 1, (way, name, ended.stderr)
     # What needs no part is read as ever.
-    results = sorted((run / "results").glob("*.json"))
-    assert results
-    for words in (["verify", str(results[0])], ["verify", str(tmp_path / "degrees")]):
+    kept = str(tmp_path / "result.json")
+    assert "RootRank" in Path(kept).read_text()
+    for words in (
+        ["verify", kept],
+        ["evaluate", kept],
+        ["compare", kept, kept, "--draws", "20"],
+        ["verify", str(tmp_path / "degrees")],
+        ["verify", str(tmp_path / "copy")],
+    ):
         ended = separate(words, cwd=tmp_path)
         assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
 

@@ -182,7 +182,7 @@ class Comparison(InTables, CheckedJson):
 
     def _below(self) -> list[str]:
         changed = [
-            f"{way}: {len(self.better[way])} queries better, {len(self.worse[way])} worse in {_LABELS[1]} by {self.by}"
+            f"{way}: queries by {self.by}: {len(self.better[way])} better in {_LABELS[1]}, {len(self.worse[way])} worse"
             for way in self.better
         ]
         only = [f"only in one of them, not compared: {', '.join(self.only_in_one)}"] if self.only_in_one else []

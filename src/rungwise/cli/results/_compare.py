@@ -67,6 +67,6 @@ def _show(found: Comparison, most: int) -> None:
         say(f"only in one of them, not compared: {', '.join(found.only_in_one)}")
     for word, lists in (("better", found.better), ("worse", found.worse)):
         for direction, changes in lists.items():
-            say(f"{direction}: {len(changes)} queries {word} in B by {found.by}")
+            say(f"{direction}: queries that are {word} in B by {found.by}: {len(changes)}")
             for change in changes[: max(0, most)]:
                 say(f"  {change.first:g} -> {change.second:g}  {change.query}")

@@ -29,6 +29,7 @@ from rungwise.index.maintenance._backup import (
 from rungwise.index.maintenance._verify import calibration_of
 from rungwise.index.stores import Record, Store, StoreBatch, factory, read_lines
 from rungwise.index.update import Skipped, Thumbnails
+from rungwise.parts import recorded
 
 _IN_FOLDERS_ONLY = (FAVOURITES, QUERIES, SMALL)
 
@@ -154,7 +155,8 @@ def _counted(path: Path, batches: Iterator[StoreBatch], wanted: Collection[str] 
 
 def _kind(store: str, out: Path, said: BackupDescription) -> str:
     if store == "auto" and said.manifest.store != "milvus" and not address_of(out):
-        return factory.choose(said.manifest.store, out, said.similarity)
+        with recorded(said.manifest.origins):
+            return factory.choose(said.manifest.store, out, said.similarity)
     return factory.choose(store, out, said.similarity)
 
 

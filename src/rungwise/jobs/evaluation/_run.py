@@ -145,7 +145,7 @@ def _of_result(asked: Evaluate, kept: Result, intervals: bool, show: Callable[[S
     """Print, and write, what a result says of the measures that are asked for."""
     usual = Evaluate(quiet=asked.quiet)
     taken = {"model", "measures", "out", "paper", "dataset", "quiet"}
-    for one in fields(asked):
+    for one in fields(Evaluate):  # and not what a command says of how it is shown
         if one.name not in taken and getattr(asked, one.name) != getattr(usual, one.name):
             raise UserError(
                 f"{flag(one.name)} changes nothing for a result, which is kept as it was measured; leave it out, or"
