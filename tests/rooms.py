@@ -96,7 +96,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "engine_rows", "scan", "exact", "lance", "milvus", "factory",
     ),
     "jobs": (
-        "terminal", "options", "job", "models", "compare", "source_degrees", "load", "evaluation", "training", "index",
+        "terminal", "options", "job", "models", "compare", "load", "sources", "evaluation", "training", "index",
         "searches", "calibration",
     ),
     "language": (

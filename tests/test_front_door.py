@@ -1,12 +1,15 @@
 """The functions of the package: those that the command line calls too.
 
-Also tests rungwise.jobs._compare, rungwise.jobs._source_degrees, rungwise.jobs._load, rungwise.jobs._options,
+Also tests rungwise.jobs._compare, rungwise.jobs.sources._source_degrees, rungwise.jobs.sources._save_options,
+rungwise.jobs._load, rungwise.jobs._options,
 rungwise.jobs.training._train, rungwise.jobs.training._options, rungwise.jobs.training._seeds,
-rungwise.jobs.searches._local_search, rungwise.jobs.searches._options and rungwise.jobs.index._build.
+rungwise.jobs.searches._local_search, rungwise.jobs.searches._server_search, rungwise.jobs.searches._options and
+rungwise.jobs.index._build.
 """
 
 import inspect
 import json
+import math
 import re
 import subprocess
 import sys
@@ -21,13 +24,16 @@ import pytest
 import rungwise
 from rungwise.cli import main
 from rungwise.core import UserError
+from rungwise.index import parse_where
 from rungwise.jobs import Compare
 from rungwise.jobs.calibration import Calibrate
 from rungwise.jobs.evaluation import Evaluate
 from rungwise.jobs.index import MakeIndex
 from rungwise.jobs.searches import Search
+from rungwise.jobs.sources import SaveOptions
 from rungwise.jobs.training import Running
 from rungwise.scenes import SceneConfig, generate
+from rungwise.serving import ServerSettings, background
 from tests.house import modules
 from tests.rooms import ROOT
 
@@ -35,6 +41,7 @@ FUNCTIONS = {
     "build_index": MakeIndex,
     "calibrate": Calibrate,
     "compare": Compare,
+    "degrees": SaveOptions,
     "evaluate": Evaluate,
     "search": Search,
     "train": Running,
@@ -144,6 +151,40 @@ def test_an_index_is_made_searched_and_calibrated(scenes, run, capsys):
 
 
 @pytest.mark.slow
+def test_a_server_is_searched_as_its_index_is(scenes, run, monkeypatch):
+    if not (scenes / "served").exists():
+        rungwise.build_index(scenes / "scenes", model=run, out=scenes / "served", quiet=True)
+    index, model = rungwise.open_index(scenes / "served"), rungwise.load(run)
+    asked = {"k": 5, "where": "width >= 1", "quiet": True}
+    local = rungwise.search(index, "a red square qqzzx", **asked)
+    token = "correct-horse"
+    with background(index, model, settings=ServerSettings(token=token)) as address:
+        found = rungwise.search(address, "a red square qqzzx", token=token, **asked)
+        monkeypatch.setenv("RUNGWISE_TOKEN", token)
+        assert rungwise.search(address, "a red square qqzzx", end="off", **asked).end is None
+        newest = rungwise.search(address, **asked)
+        picture = scenes / "scenes" / local.hits[0].id
+        assert rungwise.search(address, image=picture, quiet=True).hits[0].id == local.hits[0].id
+        assert found._repr_html_().count("data:image/jpeg") == 5
+        with pytest.raises(UserError, match="model= is the server's business"):
+            rungwise.search(address, "a red square", model=run)
+        monkeypatch.delenv("RUNGWISE_TOKEN")
+        with pytest.raises(UserError, match="the token is missing or wrong"):
+            rungwise.search(address, "a red square")
+    assert [hit.id for hit in found.hits] == [hit.id for hit in local.hits]
+    assert [hit.score for hit in found.hits] == pytest.approx([hit.score for hit in local.hits], abs=1e-6)
+    assert found.unknown == local.unknown
+    assert found.unknown
+    assert found.end is not None
+    assert found.end.rungs == local.end.rungs
+    assert rungwise.Answer.from_json(found.to_json()) == found
+    assert [hit.id for hit in newest.hits] == list(index.newest(5, 0, parse_where("width >= 1")))
+    assert math.isnan(newest.hits[0].score)
+    with pytest.raises(UserError, match="token= is for a server"):
+        rungwise.search(index, "a red square", token=token)
+
+
+@pytest.mark.slow
 def test_the_page_runs_as_it_is_printed(tmp_path, monkeypatch):
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -165,6 +206,14 @@ def test_degrees_are_written_and_read(scenes):
     made = rungwise.degrees("tfidf", rungwise.read(scenes / "scenes"), split="test", quiet=True)
     kept = rungwise.degrees("tfidf", scenes / "scenes", split="test", out=scenes / "degrees", quiet=True)
     np.testing.assert_array_equal(made.dense(), kept.dense())
+    listed = rungwise.degrees(
+        "tfidf", scenes / "scenes", split="test", out=scenes / "best", top=3, shards=2, quiet=True
+    )
+    assert listed.topk(3)[0].shape == (made.shape[0], 3)
+    with pytest.raises(UserError, match="shards= does nothing without top="):
+        rungwise.degrees("tfidf", scenes / "scenes", out=scenes / "best", shards=2)
+    with pytest.raises(UserError, match="cbow needs vectors="):
+        rungwise.degrees("cbow", scenes / "scenes")
     assert main(["relevance", "tfidf", str(scenes / "scenes"), "--split", "test", "--out", str(scenes / "same")]) == 0
     np.testing.assert_array_equal(rungwise.degrees("tfidf", scenes / "scenes", split="test").dense(), made.dense())
 
@@ -200,7 +249,7 @@ def test_an_option_wins_over_settings_and_that_is_said(capsys):
         (lambda: rungwise.evaluate(similarity=np.eye(3)), "one of DATA, captions_per_image= N and image_of_caption="),
         (lambda: rungwise.load("nowhere/model"), "nowhere/model"),
         (lambda: rungwise.search("nowhere", " "), "the query is empty"),
-        (lambda: rungwise.search("http://127.0.0.1:1/", "dog"), "rungwise.serving.Client"),
+        (lambda: rungwise.search("http://127.0.0.1:1/", "dog"), "is the server running?"),
         (lambda: rungwise.train("vsep"), "neither a configuration file nor a preset; do you mean vsepp"),
         (lambda: rungwise.degrees("bleu", "photos"), "bleu"),
         (lambda: rungwise.build_index([]), "name the folder of pictures"),

@@ -11,7 +11,7 @@ from rungwise.core import UserError
 from rungwise.evaluation import EvaluationSettings, Provenance, compare, evaluate, render_comparison
 from rungwise.evaluation._comparison import holm
 from rungwise.evaluation.judgements._positives import positives_from_lists
-from rungwise.metrics import parse
+from rungwise.metrics import MRR, parse
 from rungwise.relevance import CIDErD, TfIdf
 
 OWNERS = np.repeat(np.arange(30), 3)
@@ -191,6 +191,25 @@ def test_degrees_are_named_only_where_they_were_used():
     assert evaluated(measures=("R@1",)).relevance == ""
     assert evaluated().relevance == "given as a matrix"
     assert evaluated().right == "captions written for the image"
+
+
+def test_numbers_of_measures_that_are_not_known_here_are_listed_and_not_compared(monkeypatch):
+    class Foreign(MRR):
+        name = "ForeignForATest"
+
+    one, other = (
+        evaluate(similarity=np.eye(3)[order], image_of_caption=[0, 1, 2], measures=["R@1", "ForeignForATest"])
+        for order in ([0, 1, 2], [1, 0, 2])
+    )
+    assert "i2t/ForeignForATest" in [difference.name for difference in compare(one, other).differences]
+    monkeypatch.setattr(Foreign, "name", "")
+    found = compare(one, other)
+    assert [difference.name for difference in found.differences] == ["i2t/R@1", "t2i/R@1"]
+    assert found.unknown == ("i2t/ForeignForATest", "t2i/ForeignForATest")
+    assert "not known here" in found.left_out()[0]
+    assert found.left_out()[0] in found.to_markdown()
+    with pytest.raises(UserError, match="measure 'ForeignForATest'"):
+        compare(one, other, ["i2t/ForeignForATest"])
 
 
 def test_numbers_without_a_value_are_listed_and_not_compared():

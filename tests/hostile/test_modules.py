@@ -14,5 +14,5 @@ def test_what_a_folder_records_is_never_imported(tmp_path: Path) -> None:
     lines = {kind.name: len(kind.lines) + 1 for kind in kinds()}
     assert {name: sum(one.subject == name for one in found.cases) for name in lines} == lines
     assert not found.bad(), found.faults()
-    recorded = [one for one in found.cases if "what a folder names is not imported" in one.detail]
-    assert {"run", "model", "model, its kind", "model, exported", "index", "backup"} <= {one.subject for one in recorded}
+    said = {one.subject for one in found.cases if "what a folder names is not imported" in one.detail}
+    assert {"run", "model", "model, its kind", "model, exported", "index", "backup"} <= said

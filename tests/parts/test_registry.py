@@ -209,6 +209,8 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
     ):
         ended = separate(words, cwd=tmp_path)
         assert ended.returncode == 0, (words, ended.stdout, ended.stderr)
+        if words[0] == "compare":
+            assert "not known here, not compared; name its module (--module): i2t/RootRank" in ended.stdout
 
 
 @dataclass(frozen=True)

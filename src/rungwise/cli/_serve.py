@@ -17,7 +17,7 @@ from rungwise.cli.frame import Browser, Limits, Port, parse
 from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
 from rungwise.jobs import ADVANCED, AlteredModel, Device, near_words, read_model, read_model_of, say, say_now
-from rungwise.serving import ServingLimits
+from rungwise.serving import TOKEN, ServingLimits
 from rungwise.serving.access import (
     SHORTEST,
     AccessTokens,
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from rungwise.index.update import Changes
     from rungwise.models import DualEncoder
     from rungwise.serving import Reranker
-
-TOKEN = "RUNGWISE_TOKEN"
-"""Environment variable of the token; unlike a command line, other users cannot read it."""
 
 TOKENS = "RUNGWISE_TOKENS"
 """Environment variable of several tokens, with the lines of a file of tokens; a semicolon may stand for a new line."""

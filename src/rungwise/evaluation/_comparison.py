@@ -88,6 +88,7 @@ class Comparison(InTables, CheckedJson):
         worse: Per direction, the queries that fare worse, the most changed first.
         unchecked: What could not be checked to be the same for both, one line each.
         ends: The two results' methods of where relevance ends, where a measure reads them and they differ; else None.
+        unknown: Names of numbers that both have and whose measures are not known here; they are not compared.
 
     >>> from rungwise.evaluation._evaluate import evaluate
     >>> one, other = (evaluate(similarity=s, image_of_caption=[0, 1]) for s in (np.eye(2)[::-1], np.eye(2)))
@@ -113,6 +114,7 @@ class Comparison(InTables, CheckedJson):
     worse: dict[str, tuple[Change, ...]]
     unchecked: tuple[str, ...] = ()
     ends: tuple[str, str] | None = None
+    unknown: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Difference:
         """Difference of the number with this name; KeyError if it was not compared."""
@@ -185,8 +187,15 @@ class Comparison(InTables, CheckedJson):
             f"{way}: queries by {self.by}: {len(self.better[way])} better in {_LABELS[1]}, {len(self.worse[way])} worse"
             for way in self.better
         ]
-        only = [f"only in one of them, not compared: {', '.join(self.only_in_one)}"] if self.only_in_one else []
-        return [f"protocol {self.protocol}", *_said_below(self), *changed, *only]
+        return [f"protocol {self.protocol}", *_said_below(self), *changed, *self.left_out()]
+
+    def left_out(self) -> list[str]:
+        """Lines that name the numbers that were not compared, with the reason."""
+        reasons = {
+            "only in one of them, not compared": self.only_in_one,
+            "of a measure that is not known here, not compared; name its module (--module)": self.unknown,
+        }
+        return [f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names]
 
     def _check_parts(self) -> None:
         for one in self.differences:
@@ -227,19 +236,20 @@ def compare(
 
     Raises:
         UserError: If protocols, data, galleries, right answers or the degrees of graded measures differ, values per
-            query are missing, the two have no number in common, or a name is not in both.
+            query are missing, the two have no number of a known measure in common, or a name is not in both.
     """
     _refuse_different(first, second, labels)
-    common = [name for name, number in first.numbers.items() if not np.isnan(number + second.numbers.get(name, np.nan))]
-    if not common:
+    both = [name for name, number in first.numbers.items() if not np.isnan(number + second.numbers.get(name, np.nan))]
+    common = [name for name in both if _is_known(name)]
+    if not both:
         raise UserError(
             f"{labels[0]} and {labels[1]} have no number in common: one has {', '.join(first.numbers)}, the other"
             f" {', '.join(second.numbers)}; evaluate both with the same measures"
         )
-    asked = common if names is None else list(names)
+    asked = (common or both) if names is None else list(names)
     for name in asked:
-        if name not in common:
-            raise UserError(f"{name}: has no value in both results; in both are {', '.join(common)}")
+        if name not in both:
+            raise UserError(f"{name}: has no value in both results; in both are {', '.join(both)}")
     graded = [name for name in asked if _measure_of(name).graded]
     if graded and first.relevance != second.relevance:
         mine, theirs = (one.relevance or "unknown" for one in (first, second))
@@ -274,7 +284,7 @@ def compare(
         )
     chosen = by or _measure_of_lists(common)
     better, worse = _changes(first, second, chosen)
-    only = tuple(name for name in {**first.numbers, **second.numbers} if name not in common)
+    only = tuple(name for name in {**first.numbers, **second.numbers} if name not in both)
     unchecked = []
     if not first.data_hash:
         unchecked.append("neither result names its data, so that only sizes could be compared")
@@ -293,6 +303,7 @@ def compare(
         worse,
         tuple(unchecked),
         methods if any(_measure_of(name).reads_ends for name in asked) and methods[0] != methods[1] else None,
+        unknown=tuple(name for name in both if name not in common),
     )
 
 
@@ -363,6 +374,15 @@ def _said_below(comparison: Comparison) -> list[str]:
 
 def _measure_of(name: str) -> Measure | Total:
     return parse(name.partition("/")[2] or name)
+
+
+def _is_known(name: str) -> bool:
+    """Whether the measure of a number is known here: it may be of a module that nobody named."""
+    try:
+        _measure_of(name)
+    except UserError:
+        return False
+    return True
 
 
 def _refuse_different(first: Result, second: Result, labels: tuple[str, str]) -> None:

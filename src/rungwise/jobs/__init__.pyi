@@ -34,8 +34,6 @@ from ._options import MemberKey as MemberKey
 from ._options import Precision as Precision
 from ._options import PrecisionName as PrecisionName
 from ._options import Several as Several
-from ._source_degrees import degrees as degrees
-from ._source_degrees import saved_degrees as saved_degrees
 from ._terminal import Seldom as Seldom
 from ._terminal import chosen_device as chosen_device
 from ._terminal import console as console
@@ -53,5 +51,6 @@ from .evaluation import evaluate as evaluate
 from .index import build_index as build_index
 from .searches import open_index as open_index
 from .searches import search as search
+from .sources import degrees as degrees
 from .training import Run as Run
 from .training import train as train

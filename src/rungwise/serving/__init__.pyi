@@ -1,4 +1,5 @@
 from ._app import create_app as create_app
+from ._client import TOKEN as TOKEN
 from ._client import Client as Client
 from ._client import RankingOptions as RankingOptions
 from ._common_app import new_app as new_app

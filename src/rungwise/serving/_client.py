@@ -17,6 +17,8 @@ from rungwise.serving._ids import as_sent
 
 AFTER_END = 4
 """Rung of a hit after the end of relevance, as answers give it; a client loads nothing that judges."""
+TOKEN = "RUNGWISE_TOKEN"
+"""Environment variable of the token; unlike a command line, other users cannot read it."""
 _LARGEST_ANSWER = 256 << 20
 _LONGEST_REASON = 500
 

@@ -198,7 +198,7 @@ def test_one_picture_has_nothing_to_look_at(tmp_path, capsys):
 
 @pytest.mark.parametrize("place", ["--out", "--show-rungs", "--cache"])
 def test_a_place_that_cannot_be_written_is_found_out_before_the_work(table, tmp_path, monkeypatch, capsys, place):
-    monkeypatch.setattr("rungwise.cli.relevance._command.read", lambda *_, **__: pytest.fail("began to work"))
+    monkeypatch.setattr("rungwise.data.read", lambda *_, **__: pytest.fail("began to work"))
     options = ("cascade", table, *PAIR_MODEL) if place == "--cache" else ("cider-d", table)
     assert run(*options, place, table / "below") == 2
     assert f"{table / 'below'}: a file stands where a folder is needed" in capsys.readouterr().err

@@ -11,28 +11,18 @@ from typing import Annotated, Any
 
 import tyro
 
-from rungwise.cli.frame import Data, parse, with_ray
+from rungwise.cli.frame import parse, with_ray
 from rungwise.core import UserError
 from rungwise.core.disk import replacing
-from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.core.text import near_names
-from rungwise.data import ImageCaptions, read, with_splits
-from rungwise.jobs import ADVANCED, Layout, MemberKey, Seldom, console, flag, saved_degrees, say, say_issues
-from rungwise.relevance import Degrees, Direction
+from rungwise.jobs import ADVANCED, console, flag, say, say_issues
+from rungwise.jobs.sources import MadeDegrees, SaveOptions, made_degrees
 from rungwise.relevance.combine import Cascade
 from rungwise.relevance.config import CONFIGS, SOURCES, Building, HumanConfig, SourceConfig
 from rungwise.relevance.human import HumanJudgements
-from rungwise.relevance.storage.pair_cache import PairCache
-from rungwise.relevance.storage.saved import refuse_other
 
-_GOES_WITH = {
-    "top": "out",
-    "shards": "top",
-    "ray": "top",
-    "direction": "top",
-    "shares": "show_rungs",
-    "examples": "show_rungs",
-}
+_GOES_WITH = {"shares": "show_rungs", "examples": "show_rungs"}
 """Options that do nothing without another."""
 
 TASKS = {
@@ -61,34 +51,6 @@ _EXAMPLES_OF_A_RUNG = 5
 _MANY_PAIRS = 1_000_000
 _FEW_PAIRS = 2000
 """Number of pairs that are described where each costs a run of a model."""
-
-
-@dataclass
-class SaveOptions:
-    """Which data, and what is written.
-
-    Attributes:
-        split: The pictures to take; "all" takes every one.
-        captions_only: Do not look for pictures at all.
-        out: Folder to write the degrees to.
-        top: Write only so many best candidates of each query.
-        direction: Whose best candidates: captions for every picture (i2t, the default) or pictures for every caption
-            (t2i).
-        shards: With top: make the lists in so many parts, one after the other, which bounds memory. Those that are done
-            outlive a killed run.
-        ray: With top: make the shards on all cores of this machine (no value), or of a cluster (HOST:PORT of its head).
-    """
-
-    data: Data
-    split: str = "all"
-    layout: Layout = field(default=None, metadata=ADVANCED)
-    key: MemberKey = field(default="dot", metadata=ADVANCED)
-    captions_only: bool = False
-    out: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
-    top: int | None = field(default=None, metadata=ADVANCED)
-    direction: Direction | None = field(default=None, metadata=ADVANCED)
-    shards: int | None = field(default=None, metadata=ADVANCED)
-    ray: str | None = field(default=None, metadata=ADVANCED)
 
 
 @dataclass
@@ -124,40 +86,15 @@ def main(arguments: list[str]) -> int:
     if not SOURCES.has(arguments[0]):
         raise UserError(_misspelt(arguments[0]))
     config, saved, described = _parsed(SOURCES.named(arguments[0]), with_ray(arguments[1:]))
-    _check_options(config, saved, described)
-    if saved.out is not None:
-        refuse_other(saved.out)
-    if (cache := getattr(config, "cache", None)) is not None:
-        PairCache(cache.expanduser())  # which refuses a file of something else
-    data = read(saved.data, layout=saved.layout, key=saved.key, captions_only=saved.captions_only)
-    say_issues(data.issues)
-    whole = data
-    if saved.split != "all":
-        data = with_splits(data).split(saved.split)
-    building = Building(whole=whole, say=say, progress=Seldom(), option=flag)
-    source = _built(config, data, building, saved)
-    if saved.out is not None:
-        say(f"written: {saved.out} ({source.shape[0]} images x {source.shape[1]} captions)")
-        say(f"content hash: {source.content_hash()}")
-    if isinstance(source, HumanJudgements):
-        _say_judgements(source)
+    _check_options(described)
+    made = made_degrees(config, saved)
+    if isinstance(made.source, HumanJudgements):
+        _say_judgements(made.source)
     else:
-        _describe(source, config, described, data, saved.data, of_words=not config.advice(data, building))
-    if isinstance(source, Cascade):
-        say(str(source.report))
+        _describe(made, config, described, saved.data)
+    if isinstance(made.source, Cascade):
+        say(str(made.source.report))
     return 0
-
-
-def _built(config: SourceConfig, data: ImageCaptions, building: Building, saved: SaveOptions) -> Degrees:
-    """Build the source, and write its degrees where that is requested."""
-    direction = saved.direction or "i2t"
-    if saved.out is not None and saved.top is not None and (saved.shards is not None or saved.ray is not None):
-        from rungwise.cli.relevance._sharding import InShards  # which loads numba
-
-        return InShards(saved.out, saved.top, direction, saved.shards, saved.ray).write(config, data, building)
-    if saved.out is None:
-        return config.build(data, building=building)
-    return saved_degrees(config, data, building, saved.out, saved.top, direction)
 
 
 def _overview() -> str:
@@ -203,23 +140,17 @@ def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfi
     return asked.config, asked.saved, getattr(asked, "described", Described())
 
 
-def _check_options(config: SourceConfig, saved: SaveOptions, described: Described) -> None:
+def _check_options(described: Described) -> None:
     """Refuse options that would do nothing, and meaningless numbers."""
-    for name, what in config.missing().items():
-        raise UserError(f"{config.kind} needs {flag(name)}: {what}")
-    values = {one.name: getattr(of, one.name) for of in (saved, described) for one in fields(of)}
-    given = {name for name, value in values.items() if value not in (None, (), False)}
+    given = {one.name for one in fields(described) if getattr(described, one.name) not in (None, ())}
     for name, other in _GOES_WITH.items():
         if name in given and other not in given:
             raise UserError(f"{flag(name)} does nothing without {flag(other)}; give both or neither")
     if described.shares and described.thresholds:
         raise UserError("--shares does nothing beside --thresholds; give one of them")
-    if {"shards", "ray"} & given and not config.IN_SHARDS:
-        able = ", ".join(one.kind for one in CONFIGS if one.IN_SHARDS)
-        raise UserError(f"{config.kind} cannot be made in shards; leave --shards and --ray out, or take one of {able}")
-    for name in ("top", "shards", "examples", "pairs"):
-        if values[name] is not None and values[name] < 1:
-            raise UserError(f"{flag(name)} must be at least 1, got {values[name]}")
+    for name in ("examples", "pairs"):
+        if name in given and getattr(described, name) < 1:
+            raise UserError(f"{flag(name)} must be at least 1, got {getattr(described, name)}")
     if not all(high > low for high, low in pairwise((math.inf, *described.thresholds, -math.inf))):
         raise UserError(f"--thresholds must be numbers that fall, got {_spaced(described.thresholds)}")
     if not (all(share > 0 for share in described.shares) and sum(described.shares) < 1):
@@ -239,13 +170,12 @@ def _say_judgements(human: HumanJudgements) -> None:
             say(f"{what}: mean {grades.mean():.3f}, from {grades.min():.3g} to {grades.max():.3g}")
 
 
-def _describe(
-    source: Degrees, config: SourceConfig, asked: Described, data: ImageCaptions, place: Path, *, of_words: bool
-) -> None:
+def _describe(made: MadeDegrees, config: SourceConfig, asked: Described, place: object) -> None:
     """Print a description of the degrees, and the rungs with examples if requested."""
     from rungwise.relevance.description import render_rungs, rungs, rungs_page
     from rungwise.relevance.description.describe import describe, thresholds
 
+    source, data = made.source, made.data
     if len(data) < 2:
         raise UserError(
             f"{place}: all captions of its one picture were written for it, so there are no degrees to describe;"
@@ -258,6 +188,7 @@ def _describe(
             cuts = thresholds(source, shares, pairs=pairs)
         except UserError as error:
             raise UserError(f"--shares {_spaced(shares)}: {error}, or give --thresholds") from error
+    of_words = not config.advice(data, Building())
     say(str(describe(source, at=cuts, pairs=pairs, name=config.kind, of_words=of_words)))
     if asked.show_rungs is None:
         return

@@ -63,8 +63,8 @@ def _show(found: Comparison, most: int) -> None:
     from rungwise.evaluation import render_comparison
 
     console.print(render_comparison(found))
-    if found.only_in_one:
-        say(f"only in one of them, not compared: {', '.join(found.only_in_one)}")
+    for line in found.left_out():
+        say(line)
     for word, lists in (("better", found.better), ("worse", found.worse)):
         for direction, changes in lists.items():
             say(f"{direction}: queries that are {word} in B by {found.by}: {len(changes)}")

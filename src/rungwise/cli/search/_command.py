@@ -81,12 +81,7 @@ def _check(asked: SearchCommand) -> None:
         raise UserError("--paths and --json contradict each other; give one")
     if asked.print0 and not asked.paths:
         raise UserError("--print0 is about the paths that --paths prints; add --paths, or leave it out")
-    here = {"--exact": asked.exact, "--rerank": asked.rerank, "--model": asked.model, "--device": asked.device}
-    if asked.is_remote and (idle := [name for name, given in here.items() if given]):
-        raise UserError(f"{idle[0]} is the server's business; leave it out, or search the folder of the index")
     if asked.why and not asked.query:
         raise UserError("--why is about the words of a query; write some")
     if asked.why and asked.rerank is None and not asked.is_remote:
         raise UserError("--why needs a model that reads regions and words; name one: --rerank MODEL")
-    if asked.token is not None and not asked.is_remote:
-        raise UserError("--token is for a server, and this is a folder; leave it out")

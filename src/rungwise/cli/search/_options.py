@@ -25,7 +25,6 @@ class SearchCommand(Search):
         open: Look at what was found. The picture, or a page of them, is opened as this system opens such files.
         copy_to: Copy what was found into this folder. No file is overwritten.
         why: Say where in the first hits the words were found. --rerank with a model of kind scan, sgr or saf knows it.
-        token: Of the server. Better set RUNGWISE_TOKEN: others can read a command line.
     """
 
     all: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
@@ -35,9 +34,3 @@ class SearchCommand(Search):
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     copy_to: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = field(default=None, metadata=WRITTEN_FOLDER)
     why: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
-    token: str | None = field(default=None, metadata=ADVANCED)
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether a server is asked."""
-        return isinstance(self.index, str) and self.index.startswith(("http://", "https://"))

@@ -112,13 +112,18 @@ def open_index(place: str | Path) -> Index:
     rungwise.core.UserError: nowhere.index: ...
     """
     if str(place).startswith(("http://", "https://")):
-        raise UserError(f"{place}: is a server; ask it with rungwise.serving.Client, or give the folder of its index")
+        raise UserError(f"{place}: is a server; give the address to rungwise.search, or the folder of its index here")
     where: Any = place if "://" in str(place) else Path(place)
     return Index.open(where)
 
 
 def answered(asked: Search) -> Answer:
-    """Search an index."""
+    """Search an index, or ask its server."""
+    if asked.is_remote:
+        from rungwise.jobs.searches._server_search import ask_server
+
+        check(asked)
+        return ask_server(asked).answer
     return found(asked).answer
 
 
@@ -147,7 +152,8 @@ search = function_of(
         Answer with hits, best first, their bands, and where relevance ends.
 
     Raises:
-        UserError: If there is no index, the query or the filter is invalid, or a file cannot be read.
+        UserError: If there is no index or server, it refuses, the query or the filter is invalid, or a file cannot be
+            read.
 
     >>> rungwise.search("photos.index", "two dogs running", k=20)  # doctest: +SKIP
     """,

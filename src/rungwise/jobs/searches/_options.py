@@ -42,6 +42,7 @@ class Search(JobOptions):
         rerank: Rank the best ones anew with this model. It reads each picture together with the text.
         rerank_top: How many are ranked anew.
         model: The model that built the index, if it has moved.
+        token: Of the server. Better set RUNGWISE_TOKEN: others can read a command line.
     """
 
     index: Annotated[tyro.conf.Positional[AnyIndex], tyro.conf.arg(metavar="INDEX")] = given(MISSING)
@@ -62,8 +63,14 @@ class Search(JobOptions):
     model: ModelOrNone = given(None, ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
     altered_model: Annotated[AlteredModel, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+    token: str | None = field(default=None, metadata=ADVANCED)
 
     __repr__ = short_repr
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a server is asked."""
+        return isinstance(self.index, str) and self.index.startswith(("http://", "https://"))
 
 
 def check(asked: Search) -> None:
@@ -77,3 +84,9 @@ def check(asked: Search) -> None:
             raise UserError(f"--{name} must be at least {least}, got {value}")
     if not 0 <= asked.diversity <= 1:
         raise UserError(f"--diversity must lie in 0..1, got {asked.diversity:g}")
+    here = {"--exact": asked.exact, "--rerank": asked.rerank, "--model": asked.model, "--device": asked.device}
+    here |= {"--altered-model": asked.altered_model}
+    if asked.is_remote and (idle := [name for name, given in here.items() if given]):
+        raise UserError(f"{idle[0]} is the server's business; leave it out, or search the folder of the index")
+    if asked.token is not None and not asked.is_remote:
+        raise UserError("--token is for a server, and this is a folder; leave it out")

@@ -279,7 +279,9 @@ async def _found(request: Request, work: Workload, asked: PendingSearch, q: str)
         "query": q,
         "terms": tuple(map(_term, asked.query.terms)),
         "reading": answer.reading,
-        "unknown": tuple(responses.Unknown(one.word, one.near, str(one)) for one in answer.unknown),
+        "unknown": tuple(
+            responses.Unknown(one.word, one.near, one.found, one.misspelt, str(one)) for one in answer.unknown
+        ),
         "notes": (*asked.query.notes, *(note for note in answer.notes if note not in asked.query.notes)),
         "more": answer.more,
         "scale": scale_of(answer.hits, similarity),

@@ -296,11 +296,15 @@ class Unknown:
     Attributes:
         word: The word as typed.
         near: Words that the model knows, nearest first.
+        found: Whether a caption or a column has the word, so that full text finds it.
+        misspelt: Whether it may be misspelt: neither the model nor the collection has it as a word.
         line: A sentence about the word for people.
     """
 
     word: str
     near: tuple[str, ...]
+    found: bool
+    misspelt: bool
     line: str
 
     __repr__ = short_repr

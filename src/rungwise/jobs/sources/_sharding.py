@@ -9,7 +9,7 @@ from pathlib import Path
 from rungwise.core.compute import OnWorkers, Share, cluster, in_turn
 from rungwise.core.disk.locks import alone
 from rungwise.data import ImageCaptions
-from rungwise.jobs import say
+from rungwise.jobs._terminal import say
 from rungwise.relevance import Degrees, Direction
 from rungwise.relevance.config import Building, SourceConfig
 from rungwise.relevance.precomputed import KEPT, ShardRecord, prepare, remove, write_in_shards

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from rungwise.cli import main
-from rungwise.cli.relevance import _sharding as sharding
+from rungwise.jobs.sources import _sharding as sharding
 
 WORDS = ("dog", "cat", "red", "blue", "runs", "sits", "ball")
 
@@ -88,7 +88,7 @@ def test_a_command_that_was_killed_goes_on(table, tmp_path, capsys):
     program = (
         "import os, signal, sys\n"
         "from rungwise.cli import main\n"
-        "from rungwise.cli.relevance import _sharding\n"
+        "from rungwise.jobs.sources import _sharding\n"
         "def killed(line):\n"
         "    if line.startswith('1 of 4 shards'):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
