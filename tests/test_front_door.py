@@ -79,8 +79,6 @@ def test_every_function_is_there_after_every_room_was_imported():
 def test_a_function_has_the_options_of_its_command_with_the_same_defaults(name):
     given = inspect.signature(getattr(rungwise, name)).parameters
     for field in fields(FUNCTIONS[name]):
-        if field.name == "old_data":
-            continue
         default = given[field.name].default
         plain = Path(default) if isinstance(default, str) and isinstance(field.default, Path) else default
         missing = inspect.Parameter.empty

@@ -141,7 +141,7 @@ def outputs() -> list[Output]:
 
 
 READ = frozenset({
-    "calibrate --index", "calibrate --query-file", "doctor --data", "evaluate --calibration", "evaluate --data",
+    "calibrate --index", "calibrate --query-file", "doctor --data", "evaluate --calibration",
     "evaluate --image-of-caption", "evaluate --positives", "evaluate --ranked-lists", "grade --data",
     "relevance agree --data", "relevance explain --vectors", "relevance explain --wordnet", "relevance SOURCE --fit",
     "relevance SOURCE --fitted", "relevance SOURCE --judgements", "relevance SOURCE --vectors",

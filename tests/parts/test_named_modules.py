@@ -139,6 +139,20 @@ def test_what_cannot_be_imported_is_said_in_a_line(name, text, line, tmp_path):
     assert "\n" not in str(refused.value)
 
 
+def test_a_file_that_lies_on_the_import_path_is_no_other_module(tmp_path, monkeypatch):
+    (tmp_path / "beside_the_program.py").write_text("VALUE = 1\n")
+    other = tmp_path / "elsewhere" / "beside_the_program.py"
+    other.parent.mkdir()
+    other.write_text("VALUE = 2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(UserError, match="another module is called beside_the_program"):
+        import_named([str(other)])
+    import_named([str(tmp_path / "beside_the_program.py")])
+    assert sys.modules["beside_the_program"].VALUE == 1
+    import_named(["beside_the_program", str(tmp_path / "beside_the_program.py")])
+    monkeypatch.delitem(sys.modules, "beside_the_program")
+
+
 def test_an_installed_package_offers_parts_which_are_loaded_when_they_are_asked_for(tmp_path, monkeypatch, scenes):
     site = tmp_path / "site"
     package = site / "offered_parts"

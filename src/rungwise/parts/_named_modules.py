@@ -126,8 +126,12 @@ def _import_file(name: str, option: str) -> None:
     _check_names([stem], f"{option} {name}")
     if _files.get(stem) == path:
         return
-    if stem in sys.modules or importlib.util.find_spec(stem) is not None:
+    known = sys.modules.get(stem)
+    there = importlib.util.find_spec(stem) if known is None else known.__spec__
+    if (known, there) != (None, None) and (there is None or there.origin is None or _whole(there.origin) != path):
         raise UserError(f"{option} {name}: another module is called {stem}; give the file another name")
+    if known is not None:  # this very file, by its name on the import path
+        return
     spec = importlib.util.spec_from_file_location(stem, path)
     assert spec is not None, "the ending is that of Python"
     assert spec.loader is not None, "the ending is that of Python"

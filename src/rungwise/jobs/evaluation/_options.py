@@ -81,7 +81,6 @@ class Evaluate(JobOptions):
             model (hf:, open_clip: or st:, and a folder or a name), or the mean of several (average: and their folders,
             with commas between them); left out where scores come as files.
         data: Folder or caption file. It gives ids, captions, and which caption belongs to which picture.
-        old_data: The old spelling of DATA.
         image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").
         text_embeddings: One vector a caption.
         similarity: Scores of every picture (rows) with every caption (columns): npy, npz, or JSON rows.
@@ -129,7 +128,6 @@ class Evaluate(JobOptions):
 
     model: Annotated[tyro.conf.Positional[JudgedOrNone], tyro.conf.arg(metavar="[MODEL]")] = given(None)
     data: Annotated[tyro.conf.Positional[DataOrNone], tyro.conf.arg(metavar="[DATA]")] = given(None)
-    old_data: Annotated[Path | None, tyro.conf.arg(name="data")] = field(default=None, metadata=ADVANCED)
     image_embeddings: VectorsOrNone = given(None, ADVANCED)
     text_embeddings: VectorsOrNone = given(None, ADVANCED)
     similarity: ScoresOrNone = given(None, ADVANCED)

@@ -203,15 +203,11 @@ def _shards(asked: Evaluate) -> Iterator[Shards | None]:
 
 
 def _with_data_in_place(asked: Evaluate) -> Evaluate:
-    """The options with DATA moved from the place of MODEL, or from its old spelling."""
+    """The options with DATA moved from the place of MODEL, where scores are given."""
     if asked.has_scores and asked.model is not None and asked.data is None:
         given: Any = asked.model
         asked = replace(asked, model=None, data=given if isinstance(given, ImageCaptions) else Path(given))
-    if asked.old_data is None:
-        return asked
-    if asked.data is not None:
-        raise UserError(f"data were given twice, {asked.data} and --data {asked.old_data}; give one")
-    return replace(asked, data=asked.old_data, old_data=None)
+    return asked
 
 
 def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
