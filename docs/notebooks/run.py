@@ -1,4 +1,6 @@
-"""Runs the notebooks of this folder and stores what their cells show: python docs/notebooks/run.py
+"""Runs the notebooks of this folder and stores what their cells show.
+
+python docs/notebooks/run.py
 
 A notebook is run from its first cell to its last by a new kernel, in an empty folder. The file then says which code was
 run, so that a test finds code that was changed afterwards.
