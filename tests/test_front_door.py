@@ -1,10 +1,9 @@
 """The functions of the package: those that the command line calls too.
 
 Also tests rungwise.jobs._compare, rungwise.jobs.sources._source_degrees, rungwise.jobs.sources._save_options,
-rungwise.jobs._load, rungwise.jobs._options,
-rungwise.jobs.training._train, rungwise.jobs.training._options, rungwise.jobs.training._seeds,
-rungwise.jobs.searches._local_search, rungwise.jobs.searches._server_search, rungwise.jobs.searches._options and
-rungwise.jobs.index._build.
+rungwise.jobs._load, rungwise.jobs._options, rungwise.jobs.training._train, rungwise.jobs.training._run_record,
+rungwise.jobs.training._options, rungwise.jobs.training._seeds, rungwise.jobs.searches._local_search,
+rungwise.jobs.searches._server_search, rungwise.jobs.searches._options and rungwise.jobs.index._build.
 """
 
 import inspect
@@ -13,7 +12,7 @@ import math
 import re
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +22,7 @@ import pytest
 
 import rungwise
 from rungwise.cli import main
-from rungwise.core import UserError
+from rungwise.core import UserError, digest_of_json
 from rungwise.index import parse_where
 from rungwise.jobs import Compare
 from rungwise.jobs.calibration import Calibrate
@@ -130,6 +129,48 @@ def test_a_run_is_resumed_for_more_epochs(scenes):
     assert more.folder == first.folder
     assert len(repr(more).splitlines()) <= 12
     assert json.loads(more.to_json())["config"]["epochs"] == [2]
+
+
+def test_a_run_turns_into_tables_and_text_and_back(scenes, run, tmp_path):
+    run.to_json(tmp_path / "run.json")
+    same = rungwise.Run.from_json(tmp_path / "run.json")
+    assert (same, hash(same)) == (run, hash(run))
+    assert same.history == run.history
+    assert same.model.fingerprint == run.model.fingerprint
+    assert same.evaluate(quiet=True).numbers == run.evaluate(quiet=True).numbers
+    frame = run.to_frame()
+    assert list(frame.index) == [1.0]
+    assert frame["rsum"].iloc[0] == run.history[0]["rsum"]
+    assert f"{run.history[0]['rsum']:.4g}" in run.to_markdown()
+    assert "peak_memory_gb" not in run.to_latex()
+    text = run.to_json()
+    with pytest.raises(UserError, match="was altered after it was written"):
+        rungwise.Run.from_json(text.replace('"best_epoch": 1', '"best_epoch": 2'))
+    long = replace(run, _history=tuple(dict(run.history[0], epoch=float(n)) for n in range(1, 31)))
+    assert long._repr_html_().count("<tr>") == 13
+    assert "18 earlier rows are not shown" in long._repr_html_()
+    seeds = replace(run, seeds={0: run, 7: same})
+    assert rungwise.Run.from_json(seeds.to_json()).seeds == seeds.seeds
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"folder": 3}, "folder: Input should be a valid string"),
+        ({"history": [["epoch", 1]]}, "history.0: Input should be an object"),
+        ({"seeds": {"x": {}}}, "the run is damaged"),
+        ({"more": 1}, "more: Unexpected"),
+        ({"config": {"loss": "no_such_loss"}}, "there is no loss 'no_such_loss'"),
+    ],
+)
+def test_the_text_of_a_run_is_checked(run, change, line):
+    content = json.loads(run.to_json()) | change
+    del content["checksum"], content["format"]
+    content = {"format": "rungwise-run/1"} | content | {"checksum": digest_of_json(content)}
+    with pytest.raises(UserError) as refused:
+        rungwise.Run.from_json(json.dumps(content))
+    assert line in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_an_index_is_made_searched_and_calibrated(scenes, run, capsys):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rungwise.core import UserError, from_plain, parse_json, read_text, to_plain
+from rungwise.core import UserError, from_plain, to_plain
 from rungwise.core.compute import choose_device
 from rungwise.core.disk import usable_cache
 from rungwise.core.output import short_repr
@@ -19,9 +17,10 @@ from rungwise.jobs._terminal import chosen_device, console, say, say_issues
 from rungwise.jobs.evaluation import evaluate, place_of
 from rungwise.jobs.training._fit_model import fit
 from rungwise.jobs.training._options import QUICK, Running, is_data, refuse_without_data
+from rungwise.jobs.training._run_record import RunRecord
 from rungwise.jobs.training._seeds import check_seeds, say_spreads
 from rungwise.parts import named_modules
-from rungwise.training import CONFIG, HISTORY, MODEL
+from rungwise.training import CONFIG, MODEL
 from rungwise.training.config import is_preset_name, load_config, merged, with_origins
 
 if TYPE_CHECKING:
@@ -32,49 +31,12 @@ if TYPE_CHECKING:
     from rungwise.training.config import AnyRunConfig, Choice
 
 
-@dataclass(frozen=True, eq=False)
-class Run(os.PathLike[str]):
-    """A training or a fit, as it stands in its folder.
+class Run(RunRecord):
+    """A training or a fit, as it stands in its folder, which can be evaluated and resumed.
 
     It stands for its folder wherever one may be given, such as in :func:`rungwise.evaluate`, which then keeps the
-    result in the run.
-
-    Attributes:
-        folder: Folder of the run. Of several seeds, that of the median run by rsum.
-        config: What was run.
-        measure: Measure that chose the model on the validation split.
-        best_value: Value of this measure; None where there is no model yet.
-        best_epoch: Epoch of the model, from 1; 0 for a fit.
-        finished: Whether the run came to its end; one that was stopped can be resumed.
-        seeds: Runs by their seeds, where several were trained; else empty.
-        data: What it was trained on, which :meth:`evaluate` and :meth:`resume` take again; None where it is read anew.
+    result in the run. Without ``data`` it is evaluated and resumed on the data that its configuration names.
     """
-
-    folder: Path
-    config: AnyRunConfig = field(repr=False)
-    measure: str = ""
-    best_value: float | None = None
-    best_epoch: int = 0
-    finished: bool = True
-    seeds: Mapping[int, Run] = field(default_factory=dict)
-    data: ImageCaptions | None = field(default=None, repr=False)
-
-    def __fspath__(self) -> str:
-        return str(self.folder)
-
-    def __repr__(self) -> str:
-        """A few lines: where it stands, what it is, how good it was on validation."""
-        state = "finished" if self.finished else f"stopped after epoch {len(self.history)}; resume() goes on"
-        value = "none" if self.best_value is None else f"{self.best_value:.4g}"
-        epoch = f" in epoch {self.best_epoch}" if self.best_epoch else ""
-        lines = [
-            f"run {self.folder}: {self.config.model.kind}, {state}",
-            f"  data: {self.config.data.path or (self.data.name if self.data is not None else 'unknown')}",
-            f"  validation {self.measure} {value}{epoch}",
-        ]
-        if self.seeds:
-            lines.append(f"  the median of the seeds {', '.join(map(str, self.seeds))}")
-        return "\n".join(lines)
 
     @property
     def model(self) -> PairScorer:
@@ -82,12 +44,6 @@ class Run(os.PathLike[str]):
         from rungwise.models import load
 
         return load(str(self.folder / MODEL))
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        """Measured numbers of each epoch, or of each combination of a grid."""
-        path = self.folder / HISTORY
-        return [parse_json(line, path) for line in read_text(path, "text_bytes").splitlines()]
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -119,11 +75,6 @@ class Run(os.PathLike[str]):
         if self.seeds:
             raise UserError(f"{self.folder.parent}: holds several seeds; resume one of them, such as run.seeds[SEED]")
         return train(self.folder / CONFIG, data_of(self, data), out=self.folder, resume=True, **settings)
-
-    def to_json(self) -> str:
-        """What the run was and how it went, as text."""
-        plain = {"folder": str(self.folder), "config": to_plain(self.config), "history": self.history}
-        return json.dumps(plain | {"measure": self.measure, "best_value": self.best_value}, ensure_ascii=False)
 
 
 def data_of(run: Run, given: Any) -> Any:
@@ -217,7 +168,8 @@ def train(
             found = from_plain(type(found), plain, "settings")
         if data is not None and (path := place_of(data)) is not None:
             found = replace(found, data=replace(found.data, path=str(path)))  # type: ignore[arg-type]
-        if not isinstance(data, ImageCaptions) and (found.data.key != "dot" or found.data.join_restval):
+        of = found.data
+        if not isinstance(data, ImageCaptions) and (of.layout or of.key != "dot" or of.join_restval):
             collection = None  # which was read as it is usual, to choose the preset
         check_seeds(asked.seeds, ["--seed"] * ("seed" in settings))
         return go(found, asked, collection).run

@@ -2,6 +2,7 @@ from ._fine_tuning import NewHeads as NewHeads
 from ._fine_tuning import WholeModel as WholeModel
 from ._fit import AnyRunConfig as AnyRunConfig
 from ._fit import FitConfig as FitConfig
+from ._fit import config_type as config_type
 from ._fit import is_fit as is_fit
 from ._fit import load_run_config as load_run_config
 from ._fit import with_origins as with_origins
