@@ -94,7 +94,7 @@ def test_all_is_every_extra_but_those_of_developers() -> None:
 
 def test_what_an_extra_brings_of_others_is_what_the_messages_take_for_granted() -> None:
     assert {one: set(within) for one, within in errors._WITHIN.items()} == {
-        one: extras_within(one) for one in ("train", "search", "serve")
+        one: within for one in OPTIONAL.keys() - FOR_DEVELOPERS - {"all"} if (within := extras_within(one))
     }
 
 
