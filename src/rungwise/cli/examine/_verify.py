@@ -169,7 +169,9 @@ def _model_of(asked: Verify) -> Callable[[Manifest], DualEncoder]:
             return load_dual_encoder(source, asked.device)
         except MissingExtraError as error:
             what = "encoding a sample anew"
-            raise MissingExtraError(error.library, what, extra=error.extra, otherwise=", or give --no-encode") from error
+            raise MissingExtraError(
+                error.library, what, extra=error.extra, otherwise=", or give --no-encode"
+            ) from error
         except UserError as error:
             reason = error.reason if isinstance(error, AlteredModelError) else error
             line = f"{reason}; name the model with --model, or give --no-encode"
