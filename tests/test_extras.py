@@ -131,6 +131,7 @@ def test_an_extra_is_named_beside_that_of_the_command_unless_it_is_brought(monke
     assert MissingExtraError("scipy").beside("search") == "statistics"
     monkeypatch.setattr(errors, "_is_installed", lambda library: False)
     assert MissingExtraError("transformers").beside("search") == "search,hf"
+    assert MissingExtraError("transformers").beside("train") == "hf"
     assert MissingExtraError("lancedb").beside("serve") == "search"
 
 
@@ -404,7 +405,7 @@ ON_GOOD_INPUT = {
     "search index/index --image csv/0-red.png --paths --model run/model": "search",
     "search index/index --like 0-red.png --json --model run/model": "search",
     "search index/index --where \"label = 'red'\" --model run/model": "",
-    "check index/index --number 5 --model run/model": "",
+    "check index/index --number 5": "",
     "check lance --number 5 --json": "search",
     "serve index/index --port 0 --no-browser --model run/model": "serve",
     "token ada write": "",
