@@ -225,6 +225,9 @@ class Without:
         self.finder = finder
     def find_spec(self, name, *rest):
         return None if name.partition(".")[0] in blocked else self.finder.find_spec(name, *rest)
+    def find_distributions(self, *asked):
+        found = self.finder.find_distributions(*asked) if hasattr(self.finder, "find_distributions") else ()
+        return [one for one in found if one.name.replace("-", "_") not in blocked]
     def __getattr__(self, name):
         return getattr(self.finder, name)
 
@@ -258,7 +261,7 @@ def there():
     return {str(path) for path in Path().rglob("*") if path.name != ".said"}
 
 for line, without in json.loads(sys.stdin.read()):
-    blocked = set(without)
+    blocked = {*without}
     before = there()
     code = run(line)
     said = Path(".said").read_text(encoding="utf-8").splitlines()
