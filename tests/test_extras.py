@@ -469,4 +469,8 @@ def test_every_command_on_good_input_works_after_the_bare_install_or_names_an_ex
 def test_the_extra_that_a_command_names_is_enough_for_it(good_input: Path) -> None:
     named = [(line, extra) for line, extra in ON_GOOD_INPUT.items() if extra]
     found = answers(good_input, [(line, without(extra)) for line, extra in named])
-    assert [(*asked, *answer) for asked, answer in zip(named, found, strict=True) if answer[0]] == []
+    # Of what was found wrong with data the doctor says 1.
+    failed = [
+        (*one, *answer) for one, answer in zip(named, found, strict=True) if answer[0] != one[0].startswith("doctor")
+    ]
+    assert failed == []
