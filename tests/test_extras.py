@@ -467,7 +467,8 @@ def test_every_command_on_good_input_works_after_the_bare_install_or_names_an_ex
 
 @pytest.mark.slow
 def test_the_extra_that_a_command_names_is_enough_for_it(good_input: Path) -> None:
-    named = [(line, extra) for line, extra in ON_GOOD_INPUT.items() if extra]
+    # A push ends at a hub, which there is none of.
+    named = [(line, extra) for line, extra in ON_GOOD_INPUT.items() if extra and not line.startswith("push")]
     found = answers(good_input, [(line, without(extra)) for line, extra in named])
     # Of what was found wrong with data the doctor says 1.
     failed = [
