@@ -50,7 +50,7 @@ _MODULES = {
 
 _EXTRAS = {
     **dict.fromkeys(("train", "evaluate", "import", "push", "export"), "train"),
-    **dict.fromkeys(("index", "search", "check", "verify", "calibrate"), "search"),
+    **dict.fromkeys(("index", "search", "check", "plan", "verify", "calibrate"), "search"),
     **dict.fromkeys(("demo", "grade", "serve", "token"), "serve"),
 }
 """Extras that bring all that a command usually needs, so that nobody is sent from one extra to the next."""

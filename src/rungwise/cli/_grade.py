@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from rungwise.cli.frame import Browser, Limits, Port, parse
-from rungwise.core import UserError, require_regular
+from rungwise.core import UserError, require, require_regular
 from rungwise.core.disk import explained, require_writable_file
 from rungwise.core.output import Progress
 from rungwise.core.text import person_name
@@ -158,6 +158,7 @@ def _say_agreement(out: Path) -> None:
     if found is None:
         raise UserError(f"{out}: holds no judgements yet; grade some pairs first, or name the file with --out")
     say_issues(found.issues)
+    require("scipy", "how well graders agree")
     say(f"{out}: {len(found)} judgements of {len(found.pairs)} pairs")
     for line in agreement_of(found).lines():
         say(f"  {line}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rungwise.core._errors import UserError
+from rungwise.core._errors import MissingExtraError, UserError
 
 
 class UncheckedError(UserError):
@@ -44,11 +44,16 @@ def checked(what: str, look: Callable[[], str]) -> Check:
         what: Name of the checked thing.
         look: Returns what it found. It raises :class:`UncheckedError` where it could not look, and any other
             :class:`~rungwise.core.UserError` to say what is wrong.
+
+    Raises:
+        MissingExtraError: If a library is missing that the check needs, which says nothing of what is checked.
     """
     try:
         return Check(what, look())
     except UncheckedError as error:
         return Check(what, unchecked=str(error))
+    except MissingExtraError:
+        raise
     except UserError as error:
         return Check(what, wrong=str(error))
 

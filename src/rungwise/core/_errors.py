@@ -43,6 +43,9 @@ EXTRA_OF = {library: extra for extra, libraries in _LIBRARIES.items() for librar
 
 _WITHIN = {
     "train": ("fast", "statistics"),
+    "hf": ("fast", "statistics", "train"),
+    "open-clip": ("fast", "statistics", "train"),
+    "sentences": ("fast", "statistics", "train", "hf"),
     "search": ("fast", "statistics", "tables", "train"),
     "serve": ("fast", "statistics", "tables", "train", "search"),
 }
@@ -101,9 +104,10 @@ class MissingExtraError(UserError, ImportError):
         super().__init__(f"{needs}; run: pip install 'rungwise[{self.extra}]'{otherwise}")
 
     def beside(self, wider: str) -> str:
-        """The extra, after another one that is to be installed with it, unless that brings it or is installed."""
+        """The extra, after another one that is to be installed with it, unless one brings the other or it is here."""
         here = all(map(_is_installed, _LIBRARIES.get(wider, ())))
-        return self.extra if here or self.extra in (wider, *_WITHIN.get(wider, ())) else f"{wider},{self.extra}"
+        brought = wider in _WITHIN.get(self.extra, ()) or self.extra in (wider, *_WITHIN.get(wider, ()))
+        return self.extra if here or brought else f"{wider},{self.extra}"
 
 
 class RungwiseWarning(UserWarning):

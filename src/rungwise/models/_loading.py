@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rungwise.core import UserError, is_regular
+from rungwise.core import UserError, is_regular, require
 from rungwise.core.compute import choose_device
 from rungwise.encoders.pretrained import ModelSource
 from rungwise.models._average import Average, members_of
@@ -38,16 +38,20 @@ def load(source: Path | str, device: str | None = None, *, altered: bool = False
 
     Raises:
         UserError: If files are missing or do not fit each other, the kind is unknown, or weights are not finite.
+        MissingExtraError: If a library is missing that the model needs.
         AlteredModelError: If a file is not as it was saved.
     """
     if (names := members_of(str(source))) is not None:
         return Average([load(name, device, altered=altered) for name in names])
     if (found := ModelSource.named(source)) is not None:
+        found.require_library()
         from rungwise.models.joint import pretrained  # torch, which exported models do without
 
         return pretrained.open_published(found, choose_device(device))
+    if exported := without_torch(source):
+        require("onnxruntime", f"{source}: an exported model")
     # Before anything is read; but to look for a GPU takes torch.
-    place = device if without_torch(source) else choose_device(device)
+    place = device if exported else choose_device(device)
     return read_stored(source, place, altered=altered)
 
 

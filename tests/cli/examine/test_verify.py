@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from rungwise.cli import main
 from rungwise.cli.examine._verify import UNCHECKED
+from rungwise.core import MissingExtraError
 from rungwise.core.disk import SEAL, write_seal
 from rungwise.core.disk.sealed_lines import hash_of_text
 from rungwise.encoders.row_cache import RowStore
@@ -75,6 +76,35 @@ def test_what_is_sound_is_found_sound_and_nothing_is_written(
     assert all(line.startswith("ok: ") for line in lines[1:-1])
     assert re.fullmatch(r"all is well: \d+ checks?", lines[-1])
     assert {path: path.stat().st_mtime_ns for path in made.rglob("*")} == before
+
+
+@pytest.mark.parametrize("name", ["index", "run", "run/model"])
+def test_a_missing_library_is_no_fault_of_what_is_checked(
+    name: str, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*given: object, **more: object) -> None:
+        raise MissingExtraError("tokenizers", "the model")
+
+    monkeypatch.setattr("rungwise.models._loading.load", fail)
+    assert main(["verify", str(made / name)]) == 2
+    said = capsys.readouterr()
+    assert "wrong" not in said.out
+    instead = ", or give --no-encode" if name == "index" else ""
+    what = "encoding a sample anew" if name == "index" else "the model"
+    assert said.err == f"rungwise verify: {what} needs tokenizers; run: pip install 'rungwise[train]'{instead}\n"
+
+
+def test_a_missing_library_of_the_store_is_no_fault_of_the_index(
+    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*given: object, **more: object) -> None:
+        raise MissingExtraError("lancedb", "an index")
+
+    monkeypatch.setattr("rungwise.index.stores.factory.open_store", fail)
+    assert main(["verify", str(made / "index"), "--no-encode"]) == 2
+    said = capsys.readouterr()
+    assert "wrong" not in said.out
+    assert said.err == "rungwise verify: an index needs lancedb; run: pip install 'rungwise[search]'\n"
 
 
 def flip(path: Path, at: float = 0.9) -> None:

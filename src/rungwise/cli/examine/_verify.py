@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from rungwise.cli.frame import parse
-from rungwise.core import Check, UncheckedError, UserError, checked, summary
+from rungwise.core import Check, MissingExtraError, UncheckedError, UserError, checked, summary
 from rungwise.core.disk import DROPPINGS, check_seal, has_seal
 from rungwise.core.disk.locks import LOCKS
 from rungwise.core.disk.staging import is_draft
@@ -167,6 +167,11 @@ def _model_of(asked: Verify) -> Callable[[Manifest], DualEncoder]:
             raise UncheckedError("the index does not say where its model is; name it with --model, or give --no-encode")
         try:
             return load_dual_encoder(source, asked.device)
+        except MissingExtraError as error:
+            what = "encoding a sample anew"
+            raise MissingExtraError(
+                error.library, what, extra=error.extra, otherwise=", or give --no-encode"
+            ) from error
         except UserError as error:
             reason = error.reason if isinstance(error, AlteredModelError) else error
             line = f"{reason}; name the model with --model, or give --no-encode"

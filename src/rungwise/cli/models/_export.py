@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 
 from rungwise.cli.frame import parse
-from rungwise.core import UserError
+from rungwise.core import UserError, require
 from rungwise.core.disk.folders import WRITTEN_FOLDER, refuse_strangers
 from rungwise.jobs import ADVANCED, AlteredModel, program, read_model, say
 
@@ -45,6 +45,8 @@ def main(arguments: list[str]) -> int:
             f"{asked.out}: an exported model stands here already; name another folder, or replace it with --overwrite"
         )
     refuse_strangers(asked.out, parts_of_export(asked.out), "an exported model")
+    for library in ("onnx", "onnxruntime"):
+        require(library, "to export a model")
     model = read_model(asked.model, "cpu", altered=asked.altered_model)
     from rungwise.models.export import OPSET, export_onnx  # torch, after what may be refused without it
 

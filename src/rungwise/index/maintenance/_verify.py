@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core import Check, UncheckedError, UserError, checked
+from rungwise.core import Check, MissingExtraError, UncheckedError, UserError, checked
 from rungwise.core.network import address_of
 from rungwise.data import Issue
 from rungwise.data.pictures import picture_bytes
@@ -39,6 +39,9 @@ def verify_index(
         folder: Folder of the index.
         model: Loads the model that made it; None encodes nothing anew.
         sample: Number of pictures, and of captions, that are encoded anew and compared.
+
+    Raises:
+        MissingExtraError: If a library of the store or of the model is missing.
     """
     description = checked(storage.DESCRIPTION, lambda: _description(folder))
     yield description
@@ -131,6 +134,8 @@ def _store(folder: Path, manifest: storage.Manifest, name: str) -> Iterator[Chec
     try:
         with recorded(manifest.origins):
             store = factory.open_store(manifest.store, folder, name, all_vectors=True)
+    except MissingExtraError:
+        raise
     except UserError as error:
         yield Check(name, wrong=str(error))
         return
@@ -178,6 +183,8 @@ def _against_the_model(index: Index, load: Callable[[storage.Manifest], DualEnco
     except UncheckedError as error:
         yield Check("model", unchecked=f"no vectors could be encoded anew: {error}")
         return
+    except MissingExtraError:
+        raise
     except UserError as error:
         yield Check("model", wrong=f"no vectors could be encoded anew: {error}")
         return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BeforeValidator
 
-from rungwise.core import UserError, from_plain, parse_yaml, user_path, yaml_line
+from rungwise.core import UserError, from_plain, parse_yaml, require, user_path, yaml_line
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.data import ImageCaptions
@@ -212,6 +212,8 @@ class CombineConfig(SourceConfig):
         # Options of a part are written in braces, by their names.
         within = replace(building, option=str)
         # Read before the sources are made, which can take hours.
+        if self.fit is not None:
+            require("scipy", "combine: fit")  # before the sources take their time
         learned = None if self.fitted is None else read_fit(user_path(self.fitted))
         people = None if self.fit is None else self._people(user_path(self.fit), data, building)
         sources = [degrees_of(part, data, building=within, where=where) for part in self.of]
