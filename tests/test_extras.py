@@ -200,7 +200,7 @@ REFUSED = {
     "train vsepp pets --out run": "train",
     "doctor pets": "train",
     "import c.pth v.pkl --out m": "train",
-    "export m --out x": "train",
+    "export m --out x": "train,onnx",
     "index pets --out i": "search,hf",
     "index pets --model open_clip:ViT-B-32/x --out i": "search,open-clip",
     "index pets --out milvus://127.0.0.1:1/pets": "search,milvus",

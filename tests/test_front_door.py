@@ -131,6 +131,20 @@ def test_a_run_is_resumed_for_more_epochs(scenes):
     assert json.loads(more.to_json())["config"]["epochs"] == [2]
 
 
+def test_a_collection_from_memory_is_trained_on_resumed_and_evaluated(scenes, run, tmp_path):
+    frame = rungwise.read(scenes / "scenes").to_frame()
+    trained = rungwise.train("scenes_triplet", rungwise.read(frame), out=tmp_path / "run", quiet=True, **SHORT)
+    more = trained.resume(epochs=[2], quiet=True)
+    assert len(more.history) == 2
+    result = more.evaluate(quiet=True)
+    assert result.numbers == rungwise.evaluate(more, scenes / "scenes", quiet=True).numbers
+    later = rungwise.Run.from_json(more.to_json())
+    with pytest.raises(UserError, match="does not say where the data are; give data="):
+        later.resume(epochs=[3])
+    assert len(later.resume(rungwise.read(frame), epochs=[3], quiet=True).history) == 3
+    assert main(["train", str(tmp_path / "run" / "config.yaml"), "--out", str(tmp_path / "run"), "--resume"]) == 2
+
+
 def test_a_run_turns_into_tables_and_text_and_back(scenes, run, tmp_path):
     run.to_json(tmp_path / "run.json")
     same = rungwise.Run.from_json(tmp_path / "run.json")
@@ -178,6 +192,11 @@ def test_an_index_is_made_searched_and_calibrated(scenes, run, capsys):
     assert len(index) == 60
     answer = rungwise.search(index, "a red square", k=5, quiet=True)
     assert len(answer.hits) == 5
+    frame = index.to_frame()
+    assert list(frame.index) == [one.id for one in index.items()]
+    assert list(frame["captions"].iloc[0]) == list(next(iter(index.items())).captions)
+    assert {"path", "width"} <= set(frame.columns)
+    assert index.to_frame(parse_where("width > 9999")).empty
     again = rungwise.search(rungwise.open_index(scenes / "index"), "a red square", k=5)
     assert again.hits == answer.hits
     capsys.readouterr()

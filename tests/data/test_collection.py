@@ -105,3 +105,11 @@ def test_a_collection_of_any_size_prints_few_lines() -> None:
     assert lines[0] == "collection: 5,000 images, 5,000 captions, 1 an image"
     assert len(lines) <= 12
     assert max(map(len, lines)) <= 120
+
+
+def test_a_notebook_shows_what_a_collection_holds() -> None:
+    data = ImageCaptions(("a<b>", "b"), ("a <dog>", "a cat"), np.array([0, 1]), name="pets & more")
+    html = data._repr_html_()
+    assert "pets &amp; more: 2 images, 2 captions, 1 an image" in html
+    assert "a &lt;dog&gt;" in html
+    assert "<dog>" not in html

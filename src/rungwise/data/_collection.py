@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError, digest_of_parts
-from rungwise.core.output import in_few_lines, one_line, short_repr, some_of
+from rungwise.core.output import facts_html, in_few_lines, one_line, short_repr, some_of
 from rungwise.data._columns import Column, kind_of
 from rungwise.data.files import (
     CollectionRow,
@@ -171,14 +171,24 @@ class ImageCaptions:
                 raise UserError(f"{self.name}: {what} {twice!r} stands twice; ids must be unique")
 
     def __repr__(self) -> str:
+        return in_few_lines(self._title(), self._facts())
+
+    def _repr_html_(self) -> str:
+        return facts_html(self._title(), self._facts())
+
+    def _title(self) -> str:
         images, captions = len(self.image_ids), len(self.captions)
         per_image = f", {captions / images:.3g} an image" if images else ""
+        return f"{one_line(self.name, 60)}: {images:,} images, {captions:,} captions{per_image}"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        images, captions = len(self.image_ids), len(self.captions)
         splits = [f"{name} {count:,}" for name, count in Counter(self.splits).items()]
         labels = Counter(label for own in self.labels for label in own)
         kinds = Counter(one.kind for one in self.issues)
         rows = [f"{' x '.join(map(str, one.shape))} features" if one is not None else "" for one in self._feature_rows]
         has_files = f"{images:,} files" if self.paths else "none"
-        facts = [
+        return [
             ("layout", one_line(self.layout, 40)),
             ("splits", some_of(splits) if splits else ""),
             ("pictures", rows[0] or has_files),
@@ -189,7 +199,6 @@ class ImageCaptions:
             ("columns", some_of(tuple(self.columns)) if self.columns else ""),
             ("issues", some_of([f"{kind} {count:,}" for kind, count in kinds.items()]) if kinds else ""),
         ]
-        return in_few_lines(f"{one_line(self.name, 60)}: {images:,} images, {captions:,} captions{per_image}", facts)
 
     def __len__(self) -> int:
         """Number of images."""

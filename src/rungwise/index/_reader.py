@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from html import escape
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rungwise.core import UserError
-from rungwise.core.output import in_few_lines, notebook_html, one_line, quoted, some_of
+from rungwise.core.output import facts_html, frame_of, in_few_lines, one_line, quoted, some_of
 from rungwise.data import CollectionSource, Issue
 from rungwise.data.pictures import thumbnail
 from rungwise.index._answers import Hit, hits_of
@@ -39,6 +38,8 @@ from rungwise.index.update import SIDE, Skipped, Thumbnails
 from rungwise.similarity import Similarity
 
 if TYPE_CHECKING:
+    import pandas
+
     from rungwise.calibration import Calibration
     from rungwise.models import IndexEncoder
 
@@ -168,12 +169,27 @@ class ReadableIndex:
         return in_few_lines(f"{type(self).__name__} {one_line(self.manifest.name, 60)!r}", self._facts())
 
     def _repr_html_(self) -> str:
-        rows = (
-            f'<tr><td class="left">{escape(name)}</td><td class="left">{escape(text)}</td></tr>'
-            for name, text in self._facts()
-        )
-        return notebook_html(
-            f"{type(self).__name__} {one_line(self.manifest.name, 60)!r}", f"<table>{''.join(rows)}</table>"
+        return facts_html(f"{type(self).__name__} {one_line(self.manifest.name, 60)!r}", self._facts())
+
+    def to_frame(self, where: Where | None = None) -> pandas.DataFrame:
+        """A row for each picture by its id, in the order in which they were written: its file, captions and columns.
+
+        Args:
+            where: Filter of the pictures; all if None.
+
+        Raises:
+            UserError: If pandas is not installed, or the filter is refused (see :meth:`understood`).
+        """
+        items = list(self.items(where))
+        names = list(dict.fromkeys(name for one in items for name in one.columns))
+        return frame_of(
+            {
+                "id": [one.id for one in items],
+                "path": [None if one.path is None else str(one.path) for one in items],
+                "captions": [list(one.captions) for one in items],
+                **{name: [one.columns.get(name) for one in items] for name in names if name != CAPTIONS},
+            },
+            "id",
         )
 
     def _facts(self) -> list[tuple[str, str]]:

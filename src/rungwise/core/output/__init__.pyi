@@ -22,6 +22,7 @@ from ._short_repr import short_repr as short_repr
 from ._short_repr import some_of as some_of
 from ._text_tables import InTables as InTables
 from ._text_tables import TextTable as TextTable
+from ._text_tables import facts_html as facts_html
 from ._text_tables import frame_of as frame_of
 from ._text_tables import latex_text as latex_text
 from ._text_tables import markdown_text as markdown_text

@@ -169,6 +169,16 @@ def notebook_html(title: str, body: str, notes: Iterable[str] = ()) -> str:
     return whole_characters(f'{_STYLE}<div class="rungwise">{head}{body}{below}</div>')
 
 
+def facts_html(head: str, facts: Iterable[tuple[str, str]]) -> str:
+    """What a notebook shows of a value that :func:`~rungwise.core.output.in_few_lines` prints: a row for each fact."""
+    rows = (
+        f'<tr><td class="left">{escape(plain(name))}</td><td class="left">{escape(plain(text))}</td></tr>'
+        for name, text in facts
+        if text
+    )
+    return notebook_html(head, f"<table>{''.join(rows)}</table>")
+
+
 def frame_of(columns: Mapping[str, Sequence[Any]], index: str) -> pandas.DataFrame:
     """A frame of pandas with these columns, of which one is the index.
 
