@@ -98,7 +98,7 @@ FAULTS = (
         "if owners.size and not (owners.min() >= 0 and owners.max() <= len(self.image_ids)):",
     ),
     Fault(
-        "data/_joined_folders.py",
+        "data/folders/_joined_folders.py",
         'f"{name}/{one}" for name, (_, data) in parts.items() for one in data.image',
         "one for name, (_, data) in parts.items() for one in data.image",
     ),

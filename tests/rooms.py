@@ -73,7 +73,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     ),
     "data": (
         "columns", "files", "collection", "layouts", "from_memory", "sidecars", "pictures", "splits", "inspection",
-        "labelled", "scored_pairs", "joined_folders", "readers",
+        "labelled", "scored_pairs", "folders", "own_readers", "readers",
     ),
     "encoders": (
         "fine_tuning", "heads", "precision", "preprocessing", "row_cache", "vocabulary", "sides", "untrusted",

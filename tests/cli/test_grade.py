@@ -97,11 +97,11 @@ def test_what_was_said_meanwhile_is_summed_up_at_the_end(
 ) -> None:
     out = table.with_name("judgements.jsonl")
     monkeypatch.setattr("rungwise.serving._server.serve_app", lambda *_, **__: judge(out, scenes[1], "Ada", 4, 1))
-    assert main(["grade", str(table), "--data", str(scenes[0]), "--no-browser"]) == 0
+    assert main(["grade", str(table), "--data", str(scenes[0]), "--layout", "scenes", "--no-browser"]) == 0
     said = capsys.readouterr().out
     assert "judgements.jsonl: 2 judgements of 2 pairs" in said
     assert "  Ada: 2 pairs" in said
-    assert f"evaluate MODEL {shortest(scenes[0])} --positives " in said
+    assert f"evaluate MODEL {shortest(scenes[0])} --layout scenes --positives " in said
 
 
 def test_a_file_of_something_else_is_neither_added_to_nor_read(
@@ -125,6 +125,12 @@ def test_a_file_of_something_else_is_neither_added_to_nor_read(
         (["--data", "SCENES", "--grader", "a" * 81], "--grader: a person's name has 81"),
         (["--data", "nowhere"], "nowhere: no such file or folder"),
         (["--data", "SCENES", "--port", "70000"], "port 70000: not a port"),
+        (["--agreement", "--layout", "scenes"], "--layout changes nothing with --agreement"),
+        (["--agreement", "--key", "stem"], "--key changes nothing with --agreement"),
+        (
+            ["--data", "SCENES", "--layout", "folder"],
+            "4 of its 4 rows are not of scenes, the first at line 2 .row of an unknown caption",
+        ),
         (["--agreement"], r"judgements\.jsonl: holds no judgements yet"),
     ],
 )

@@ -124,15 +124,15 @@ def test_a_measure_is_known_as_soon_as_its_class_is_defined():
     class FoundWithin(Measure):
         k: int
         strict: bool = False
-        name: ClassVar[str] = "FoundWithin"
+        name: ClassVar[str] = "Found_Within"
 
         def per_query(self, rankings):
             return 100.0 * (rankings.best_rank < self.k + (not self.strict))
 
-    assert parse("FoundWithin@3(strict)") == FoundWithin(3, strict=True)
-    result = evaluate(similarity=np.eye(4)[::-1], image_of_caption=np.arange(4), measures=["FoundWithin@2"])
-    assert result["i2t/FoundWithin@2"] == 25.0
-    assert result.interval("i2t/FoundWithin@2").high > 25.0
+    assert parse("Found_Within@3(strict)") == FoundWithin(3, strict=True)
+    result = evaluate(similarity=np.eye(4)[::-1], image_of_caption=np.arange(4), measures=["Found_Within@2"])
+    assert result["i2t/Found_Within@2"] == 25.0
+    assert result.interval("i2t/Found_Within@2").high > 25.0
 
 
 def test_measures_know_unit_bounds_and_sense():

@@ -1,6 +1,6 @@
 """Parts of a person's own: all six, by file, by YAML, and by an installed package, and what is said once they are gone.
 
-Also tests rungwise.parts._origins.
+Also tests rungwise.parts._origins and rungwise.data._own_readers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 
 from rungwise.cli import main
 from rungwise.core import UserError, from_plain
-from rungwise.data import CollectionReader, read
+from rungwise.data import CollectionReader, ImageCaptions, read
 from rungwise.encoders import ImageSideConfig
 from rungwise.index import Index
 from rungwise.models import VSEConfig, load
@@ -249,6 +249,23 @@ def test_a_reader_is_asked_where_ours_know_nothing_and_gives_a_collection(tmp_pa
     assert read(known).layout == "table"
     with pytest.raises(UserError, match="no such layout; there are precomputed, .*folder, notes_for_a_test"):
         read(known, layout="nobody's")
+
+
+class BrokenReader(CollectionReader):
+    layout = "broken_for_a_test"
+
+    def read(self, path: Path) -> ImageCaptions:
+        return [][len(path.parts)]
+
+
+def test_what_fails_in_a_reader_is_one_line_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        read(tmp_path, layout="broken_for_a_test")
+    said = str(refused.value)
+    assert said.startswith(
+        f"{tmp_path}: the reader of the layout 'broken_for_a_test': its code fails ({__file__}, line "
+    )
+    assert said.endswith(") with IndexError: list index out of range; mend it")
 
 
 @pytest.mark.parametrize(

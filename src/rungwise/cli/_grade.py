@@ -14,7 +14,7 @@ from rungwise.core import UserError, require, require_regular
 from rungwise.core.disk import explained, require_writable_file
 from rungwise.core.output import Progress
 from rungwise.core.text import person_name
-from rungwise.jobs import ADVANCED, MemberKey, console, program, say, say_issues, shortest
+from rungwise.jobs import ADVANCED, Layout, MemberKey, console, program, say, say_issues, shortest
 from rungwise.serving import ServingLimits
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class GradeCommand:
     grader: str | None = None
     limit: int | None = None
     agreement: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     shuffle: bool = field(default=True, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
@@ -68,6 +69,7 @@ def main(arguments: list[str]) -> int:
     require_regular(asked.file)
     out = asked.out or asked.file.with_name(OUT)
     if asked.agreement:
+        _refuse_idle(asked)
         _say_agreement(out)
         return 0
     data = _check(asked)
@@ -87,7 +89,7 @@ def main(arguments: list[str]) -> int:
             out,
             file=asked.file.name,
             grader="" if asked.grader is None else person_name(asked.grader),
-            next_command=_next(data.name, asked.key, out.name),
+            next_command=_next(data.name, asked, out.name),
             settings=settings,
             places={path: path.name for path in (asked.file, data)},
         ),
@@ -100,13 +102,21 @@ def main(arguments: list[str]) -> int:
     if _judgements(out) is not None:
         _say_agreement(out)
         say("next, with what people called right counted as right:")
-        say(f"  {_next(shortest(data), asked.key, shortest(out))}")
+        say(f"  {_next(shortest(data), asked, shortest(out))}")
     return 0
 
 
-def _next(data: str, key: str, judgements: str) -> str:
-    by_key = "" if key == GradeCommand.key else f" --key {key}"
-    return f"{program()} evaluate MODEL {quote(data)}{by_key} --positives {quote(judgements)}"
+def _next(data: str, asked: GradeCommand, judgements: str) -> str:
+    read_as = "" if asked.layout is None else f" --layout {quote(asked.layout)}"
+    read_as += "" if asked.key == GradeCommand.key else f" --key {asked.key}"
+    return f"{program()} evaluate MODEL {quote(data)}{read_as} --positives {quote(judgements)}"
+
+
+def _refuse_idle(asked: GradeCommand) -> None:
+    """Refuse options of how the data are read, which an agreement does not read."""
+    for option, given in (("--layout", asked.layout is not None), ("--key", asked.key != GradeCommand.key)):
+        if given:
+            raise UserError(f"{option} changes nothing with --agreement, which reads no pictures; leave it out")
 
 
 def _check(asked: GradeCommand) -> Path:
@@ -133,7 +143,9 @@ def _questions(asked: GradeCommand, data: Path) -> Questions:
     from rungwise.data import read
     from rungwise.grading import read_questions, with_pictures
 
-    every = read_questions(asked.file, read(data, key=asked.key), shuffle=asked.shuffle, seed=asked.seed)
+    every = read_questions(
+        asked.file, read(data, layout=asked.layout, key=asked.key), shuffle=asked.shuffle, seed=asked.seed
+    )
     with Progress("looking at pictures", min(len(every), asked.limit or len(every)), console) as bar:
         questions = with_pictures(every, asked.limit, bar.at)
     if questions.issues:

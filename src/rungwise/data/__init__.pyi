@@ -12,10 +12,9 @@ from ._from_memory import from_frame as from_frame
 from ._from_memory import from_lists as from_lists
 from ._inspection import inspect as inspect
 from ._inspection import render as render
-from ._listing import listing_of as listing_of
+from ._own_readers import READERS as READERS
+from ._own_readers import CollectionReader as CollectionReader
 from ._readers import LAYOUTS as LAYOUTS
-from ._readers import READERS as READERS
-from ._readers import CollectionReader as CollectionReader
 from ._readers import read as read
 from ._readers import read_again as read_again
 from ._readers import source_of_files as source_of_files
@@ -34,4 +33,5 @@ from ._splits import with_share as with_share
 from ._splits import with_splits as with_splits
 from ._splits import with_validation as with_validation
 from .files import FeatureRows as FeatureRows
+from .folders import listing_of as listing_of
 from .layouts import dataset_of as dataset_of

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 import numpy as np
 
@@ -16,8 +15,9 @@ from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
 from rungwise.data._collection import NOT_READ, CollectionSource, ImageCaptions, Issue
 from rungwise.data._from_memory import from_dataset, from_frame, from_lists, holds_lists, is_dataset, is_frame
-from rungwise.data._joined_folders import joined, named_folders
+from rungwise.data._own_readers import READERS, read_own, recognised_as
 from rungwise.data.files import Exclusions, PackedPicture, map_parts
+from rungwise.data.folders import joined, named_folders
 from rungwise.data.labelled import (
     MAT_SUFFIX,
     feature_folders,
@@ -66,7 +66,6 @@ from rungwise.data.layouts import (
 )
 from rungwise.data.layouts import SUFFIX as PARQUET_SUFFIX
 from rungwise.data.sidecars import TEXT_FILES, read_text_captions, unread_texts, with_descriptions
-from rungwise.parts import Registry, concrete_below
 
 _ARROW_SUFFIX = ".arrow"
 _KNOWN_SUFFIXES = frozenset({".json", ".npy", ".txt", MAT_SUFFIX, SHARD_SUFFIX, *TABLE_SUFFIXES})
@@ -90,68 +89,6 @@ LAYOUTS = {
     "folder": "a bare folder of pictures",
 }
 """Names of the layouts that :func:`read` knows, and what each is."""
-
-
-class CollectionReader(ABC):
-    """Base of readers of a layout of your own, which is named once its module is imported.
-
-    A reader takes no arguments when it is made. It is asked for by name (``layout=``, ``--layout``, ``data.layout``).
-    Without a name, an imported reader may recognise what none of ours recognises: a folder that is not even one of
-    captions, or a file of an unknown kind.
-
-    Attributes:
-        layout: Name of the layout, which :attr:`rungwise.data.ImageCaptions.layout` then says.
-
-    >>> class Listed(CollectionReader):
-    ...     layout = "listed"
-    ...     def read(self, path):
-    ...         rows = [line.split("|") for line in (path / "list.txt").read_text().splitlines()]
-    ...         paths, captions = zip(*rows)
-    ...         return ImageCaptions(paths, captions, range(len(rows)), paths=[path / one for one in paths])
-    >>> "listed" in READERS.names()
-    True
-    """
-
-    layout: ClassVar[str] = ""
-
-    @abstractmethod
-    def read(self, path: Path) -> ImageCaptions:
-        """The collection of a folder or file.
-
-        Args:
-            path: The folder or file, which is there. Text of strangers is read by
-                :func:`rungwise.data.files.read_lines`.
-
-        Raises:
-            UserError: If it cannot be read as this layout.
-        """
-
-    def recognises(self, path: Path) -> bool:
-        """Whether a folder or file that none of our layouts recognises is of this layout; by default never."""
-        return False
-
-
-READERS: Registry[CollectionReader] = Registry(
-    "readers", "layout", lambda: concrete_below(CollectionReader), lambda reader: reader.layout
-)
-"""Readers of people's own by the names of their layouts."""
-
-
-def _read_own(layout: str, path: Path) -> ImageCaptions:
-    """Read a folder or file as a layout that is none of ours.
-
-    Raises:
-        UserError: If there is no such layout, or what its reader gives is no collection.
-    """
-    data = READERS.named(layout)().read(path)
-    if not isinstance(data, ImageCaptions):
-        raise UserError(f"{path}: the reader of the layout {layout!r} gives {type(data).__name__}, not ImageCaptions")
-    return replace(data, layout=layout, name=data.name if data.name != ImageCaptions.name else folder_name(path))
-
-
-def _recognised_as(path: Path) -> str | None:
-    """Name of the imported layout of a folder or file that none of ours recognises; None where none does either."""
-    return next((name for name, reader in READERS.known().items() if reader().recognises(path)), None)
 
 
 @dataclass(frozen=True)
@@ -399,7 +336,7 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
         return _read_objects(address, layout, options), path
     require_there(path)
     if layout is not None and layout not in LAYOUTS:
-        return _read_own(layout, path), path
+        return read_own(layout, path), path
     if captions is not None:
         require_there(captions)
         if not path.is_dir():
@@ -412,8 +349,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
         if len(features) > len(beside):
             return features, path
     if not path.is_dir():
-        if layout is None and not _is_known(path) and (own := _recognised_as(path)) is not None:
-            return _read_own(own, path), path
+        if layout is None and not _is_known(path) and (own := recognised_as(path)) is not None:
+            return read_own(own, path), path
         _check_kind(path)
         if split := split_of_rows(path):
             return read_feature_folder(path.parent, options.captions_only, split), path
@@ -444,8 +381,8 @@ def _read(path: Path, layout: str | None, captions: Path | None, options: _Optio
     if rows is not None and take_rows:
         data = read_features(rows) if data is None else with_features(data, rows)
     else:
-        if data is None and layout is None and captions is None and (own := _recognised_as(path)) is not None:
-            return _read_own(own, path), path
+        if data is None and layout is None and captions is None and (own := recognised_as(path)) is not None:
+            return read_own(own, path), path
         if data is None and not files.pictures:
             _refuse_what_is_known(files)
         if data is None and layout in (None, TEXT_FILES):

@@ -195,7 +195,7 @@ MEASURES: Registry[Measure] = Registry("measures", "measure", families, lambda f
 # Nobody means numbers of more digits, and Python refuses to read very long ones.
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _REAL = re.compile(r"[-+.0-9][-+.0-9eE]*")
-_GRAMMAR = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9]*(?:@R)?)(?:@(?P<k>[0-9]{1,18}))?(?:\((?P<options>[^()]*)\))?")
+_GRAMMAR = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_]*(?:@R)?)(?:@(?P<k>[0-9]{1,18}))?(?:\((?P<options>[^()]*)\))?")
 
 
 def parse_as(text: str, totals: tuple[Total, ...]) -> Measure | Total:

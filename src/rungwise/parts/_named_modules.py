@@ -105,7 +105,7 @@ def _whole(name: str) -> Path:
 
 def _import_module(name: str, option: str) -> None:
     try:
-        with _failures(f"{option} {name}"):
+        with failures_of(f"{option} {name}"):
             importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or name
@@ -138,7 +138,7 @@ def _import_file(name: str, option: str) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[stem] = module  # as in an ordinary import: a dataclass looks its module up while it is made
     try:
-        with _failures(f"{option} {name}"):
+        with failures_of(f"{option} {name}"):
             _run(spec.loader, module, f"{option} {name}")
     except BaseException:
         sys.modules.pop(stem, None)
@@ -155,26 +155,34 @@ def _run(loader: importlib.abc.Loader, module: ModuleType, where: str) -> None:
 
 
 @contextmanager
-def _failures(where: str) -> Iterator[None]:
-    """Turn an error of a module's own code into one line, which names the line of that code."""
+def failures_of(where: str, file: str | None = None) -> Iterator[None]:
+    """Turn an error of a module's own code into one line, which names the line of that code.
+
+    Args:
+        where: What was being done, at the start of the line.
+        file: File of that code, of which a line is named; None names the innermost line of any file.
+
+    Raises:
+        UserError: If the code of the block raises anything but that, a missing module, or a lack of memory.
+    """
     try:
         yield
     except (UserError, ModuleNotFoundError, MemoryError):
         raise
     except (Exception, SystemExit) as error:
         said = " ".join(str(error).split())[:_LONGEST] or "no reason given"
-        place = _place(error)
+        place = _place(error, file)
         raise UserError(f"{where}: its code fails{place} with {type(error).__name__}: {said}; mend it") from error
 
 
-def _place(error: BaseException) -> str:
+def _place(error: BaseException, wanted: str | None) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({error.filename}, line {error.lineno})"
     trace = error.__traceback__
     found = ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith("<frozen"):
+        if file == wanted or (wanted is None and not file.startswith("<frozen")):
             found = f" ({file}, line {trace.tb_lineno})"
         trace = trace.tb_next
     return found

@@ -68,6 +68,21 @@ def test_a_run_is_told_from_data(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "left out: chance, words and rungs were not looked at" in output
 
 
+def test_data_are_read_as_a_layout_that_is_named(scenes: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["doctor", str(scenes), "--layout", "folder"])
+    assert "scenes: 80 pictures, 0 captions" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", [("--layout", "table"), ("--key", "stem"), ("--join-restval",)])
+def test_a_run_says_itself_how_its_data_are_read(
+    option: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text("epochs: [1]\n")
+    (tmp_path / "history.jsonl").write_text("")
+    assert main(["doctor", str(tmp_path), *option]) == 2
+    assert f"{option[0]} changes nothing for a run" in capsys.readouterr().err
+
+
 def test_what_is_neither_gets_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(tmp_path / "nowhere")]) == 2
     assert capsys.readouterr().err.count("\n") == 1

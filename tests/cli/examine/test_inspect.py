@@ -64,6 +64,8 @@ def test_next_lines_carry_the_options_by_which_the_collection_was_read(
     assert "rungwise train reads one folder, or one file of captions, without these options" in said
     assert main(["inspect", str(rome), "--key", "stem"]) == 0
     assert "key stem: is of tar shards, and there are none" in " ".join(capsys.readouterr().out.split())
+    assert main(["inspect", str(rome), "--layout", "folder"]) == 0
+    assert f"  rungwise index {rome} --layout folder\n" in capsys.readouterr().out
     assert main(["inspect"]) == 2
     assert "name a folder or a file of captions" in capsys.readouterr().err
 

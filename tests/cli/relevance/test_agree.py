@@ -149,10 +149,13 @@ def test_a_source_of_pictures_reads_the_features_of_the_collection(tmp_path, cap
         (("tfidf", "{}/experts.txt", "--json", "{}"), "a folder stands here; name a file"),
         (("tfidf", "{}/scores.npy"), "could run a program and is never read"),
         (("tfidf",), "no file of judgements is given"),
+        (("tfidf", "{}/pairs.csv", "--layout", "table"), "--layout changes nothing without --data"),
+        (("tfidf", "{}/pairs.csv", "--key", "stem"), "--key changes nothing without --data"),
+        (("tfidf", "{}/experts.txt", "--data", "{}", "--layout", "coco"), "holds nothing to be read as COCO's"),
     ],
     ids=[
         "no data", "source", "no file", "captions", "other data", "saved", "references", "none", "draws", "seed",
-        "folder", "pickle", "nothing",
+        "folder", "pickle", "nothing", "layout alone", "key alone", "layout",
     ],
 )  # fmt: skip
 def test_mistakes_get_one_line(data, experts, tmp_path, capsys, arguments, said):

@@ -41,6 +41,12 @@ def test_options_of_the_source_apply(data, capsys):
     assert lines[:3] == ["caption: a small red circle left of a blue square", "text: a red circle", "degree 0.500"]
 
 
+def test_the_data_are_read_as_a_layout_that_is_named(data, tmp_path, capsys):
+    (tmp_path / "words.token.txt").write_text("c.jpg#0\ta cat\n")
+    assert run(capsys, ".", "a.jpg", "a dog")[0] == 2
+    assert run(capsys, ".", "a.jpg", "a dog", "--layout", "table")[0] == 0
+
+
 def test_a_text_without_facts_is_named(data, capsys):
     _, lines, _ = run(capsys, data, "a.jpg", "😀")
     assert lines[3:5] == ["degree 0.000", "in both: nothing"]

@@ -34,7 +34,18 @@ def test_trains_distils_and_serves_as_a_source(models, table, tmp_path, capsys):
     captions = tmp_path / "captions.csv"
     captions.write_text("image,caption\n1.jpg,a dog\n1.jpg,a red dog\n2.jpg,a boat\n")
     grader, sentences = tmp_path / "grader", tmp_path / "sentences"
-    more = ("--distil-into", sentences, "--bi-encoder", models[1], "--captions", captions, "--unlabelled", 3)
+    more = (
+        "--distil-into",
+        sentences,
+        "--bi-encoder",
+        models[1],
+        "--captions",
+        captions,
+        "--layout",
+        "table",
+        "--unlabelled",
+        3,
+    )
     assert run(table, "--out", grader, *small(models), *more, "--distil-epochs", 1) == 0
     said = capsys.readouterr().out
     for line in (
@@ -85,6 +96,7 @@ def test_texts_on_both_sides_are_said_where_dev_alone_is_drawn_too(models, tmp_p
         (("--scale", "5,0"), "--scale must be LOW,HIGH with LOW below HIGH"),
         (("--scale", "7,9"), "words.csv: no pair has a score of --scale 7,9; correct the scale"),
         (("--captions", "photos"), "--captions does nothing without --distil-into; give both or neither"),
+        (("--layout", "table"), "--layout does nothing without --captions"),
         (("--distil-epochs", "1"), "--distil-epochs does nothing without --distil-into"),
         (("--batch-size", "0"), "--batch-size: Input should be greater than or equal to 1"),
         (("--learning-rate", "-1"), "--learning-rate: Input should be greater than 0"),

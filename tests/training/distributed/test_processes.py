@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from rungwise.cli import main
-from rungwise.training.distributed import Processes, is_first
+from rungwise.training.distributed import Processes, _processes, is_first
 from rungwise.training.distributed._processes import asked_for
 from rungwise.training.engine import load_checkpoint
 from tests.ports import free_port
@@ -189,6 +189,14 @@ def test_what_torchrun_says_is_read_from_the_environment(monkeypatch: pytest.Mon
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("RANK", "2")
     assert (asked_for(), is_first()) == (4, False)
+
+
+def test_the_command_that_goes_on_names_the_modules_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_processes, "is_begun", lambda _: True)
+    monkeypatch.setattr(_processes, "named_modules", lambda: ("mine.losses", "/home/me/my own.py"))
+    assert _processes.resuming(tmp_path / "config.yaml", tmp_path).endswith(
+        f" --out {tmp_path} --module mine.losses --module '/home/me/my own.py' --resume"
+    )
 
 
 def test_one_process_goes_through_without_waiting() -> None:

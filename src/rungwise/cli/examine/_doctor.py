@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from rungwise.cli.frame import parse
+from rungwise.core import UserError
 from rungwise.core.output import Progress, printable
-from rungwise.jobs import ADVANCED, JoinRestval, MemberKey, console, messages_apart, say
+from rungwise.jobs import ADVANCED, JoinRestval, Layout, MemberKey, console, messages_apart, say
 
 if TYPE_CHECKING:
     from rungwise.doctor import Report
@@ -46,6 +47,7 @@ class Doctor:
     train: tuple[str, ...] | None = field(default=None, metadata=ADVANCED)
     validation: str | None = field(default=None, metadata=ADVANCED)
     test: str = field(default="test", metadata=ADVANCED)
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     data: Path | None = None
@@ -85,11 +87,12 @@ def _report(asked: Doctor, progress: _Bars) -> Report:
     if is_run(asked.place):
         from rungwise.doctor import examine_run
 
+        _refuse_idle(asked)
         return examine_run(asked.place, asked.data, progress=progress, say=say)
     from rungwise.data import read
     from rungwise.doctor import MIN_COUNT, Roles, examine_data
 
-    roles, key, join_restval = Roles(), asked.key, asked.join_restval
+    roles, layout, key, join_restval = Roles(), asked.layout, asked.key, asked.join_restval
     min_count: int | None = MIN_COUNT
     if asked.config is not None:
         from rungwise.training.config import load_config
@@ -99,9 +102,20 @@ def _report(asked: Doctor, progress: _Bars) -> Report:
         min_count = getattr(getattr(config.model, "text", None), "min_count", None)
         join_restval = join_restval or config.data.join_restval
         key = key if key != Doctor.key else config.data.key
+        layout = layout or config.data.layout or None
     roles = Roles(asked.train or roles.train, asked.validation or roles.validation, asked.test)
-    data = read(asked.place, key=key, join_restval=join_restval)
+    data = read(asked.place, layout=layout, key=key, join_restval=join_restval)
     return examine_data(data, roles, min_count=min_count, progress=progress)
+
+
+def _refuse_idle(asked: Doctor) -> None:
+    """Refuse options of how data are read, which the configuration of a run says."""
+    for name in ("layout", "key", "join_restval"):
+        if getattr(asked, name) != getattr(Doctor, name):
+            raise UserError(
+                f"--{name.replace('_', '-')} changes nothing for a run, whose configuration says how its data are read"
+                f" (data.{name}); leave it out"
+            )
 
 
 def _lines(report: Report) -> Iterator[str]:

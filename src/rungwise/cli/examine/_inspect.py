@@ -95,17 +95,17 @@ def main(arguments: list[str]) -> int:
 def _next(asked: Inspect, data: ImageCaptions) -> Iterator[str]:
     """Next commands for such a collection, to paste, which read it by the same options."""
     ours, named = program(), " ".join(map(pasted, asked.data))
-    by_key, trained_by_key = (
-        ("", "") if asked.key == Inspect.key else (f" --key {asked.key}", f" --data.key {asked.key}")
-    )
+    said = [("layout", quote(asked.layout))] if asked.layout is not None else []
+    said += [("key", asked.key)] if asked.key != Inspect.key else []
+    read_as, trained_as = ("".join(f" --{of}{name} {value}" for name, value in said) for of in ("", "data."))
     captions = "" if asked.captions is None else f" --captions {pasted(asked.captions)}"
     exclude = f" --exclude {' '.join(map(quote, asked.exclude))}" if asked.exclude else ""
-    index = f"{ours} index {named}{by_key}{captions}{exclude}"
+    index = f"{ours} index {named}{read_as}{captions}{exclude}"
     alone = index if len(asked.data) == 1 else f"{index} --out index"
     if not len(data):
         yield "nothing of it can be read as it is; the table says why"
     elif data.captions and data.has_pictures:
-        yield from _training(asked, data, f"{named}{trained_by_key}", index)
+        yield from _training(asked, data, f"{named}{trained_as}", index)
         if data.paths:
             yield "search it with a published model, without training:"
             yield f"  {alone}"
@@ -114,7 +114,7 @@ def _next(asked: Inspect, data: ImageCaptions) -> Iterator[str]:
         yield f"  {alone}"
     elif data.captions:
         yield "next, see how alike its captions are (no pictures to train with):"
-        yield f"  {ours} relevance cider-d {named}{by_key} --captions-only"
+        yield f"  {ours} relevance cider-d {named}{read_as} --captions-only"
     else:
         yield "next: features alone can be indexed with the model that was trained on them:"
         yield f"  {index} --model MODEL --out index"

@@ -12,7 +12,7 @@ import tyro
 from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE
-from rungwise.jobs import ADVANCED, MemberKey, Seldom, console, say, say_issues
+from rungwise.jobs import ADVANCED, Layout, MemberKey, Seldom, console, say, say_issues
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,6 +50,7 @@ class Agree:
     judgements: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="JUDGEMENTS")]
     data: Path | None = None
     json: Path | None = field(default=None, metadata=WRITTEN_FILE)
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     with_pictures: bool = field(default=False, metadata=ADVANCED)
     references: int | None = field(default=None, metadata=ADVANCED)
@@ -72,7 +73,9 @@ def main(arguments: list[str]) -> int:
         raise UserError(f"{judged.name}: its judgements name images and captions; give the collection with --data")
     if pairs and asked.references is not None:
         raise UserError("--references is for judgements that bring their own texts; leave it out")
-    data = None if asked.data is None else read(asked.data, key=asked.key, captions_only=not asked.with_pictures)
+    data = None
+    if asked.data is not None:
+        data = read(asked.data, layout=asked.layout, key=asked.key, captions_only=not asked.with_pictures)
     say_issues(() if data is None else data.issues)
     building = Building(say=say, progress=Seldom())
     found = agree(
@@ -106,6 +109,9 @@ def _check(asked: Agree) -> None:
         raise UserError(f"--seed must be 0 or more, got {asked.seed}")
     if asked.references is not None and asked.references < 1:
         raise UserError(f"--references must be at least 1, got {asked.references}")
+    for option, given in (("--layout", asked.layout is not None), ("--key", asked.key != Agree.key)):
+        if given and asked.data is None:
+            raise UserError(f"{option} changes nothing without --data; give both, or leave {option} out")
     if not asked.judgements:
         raise UserError("no file of judgements is given; write it after the source")
 

@@ -10,7 +10,7 @@ import tyro
 
 from rungwise.cli.frame import Data, parse
 from rungwise.core import UserError
-from rungwise.jobs import ADVANCED, MemberKey, flag, say
+from rungwise.jobs import ADVANCED, Layout, MemberKey, flag, say
 from rungwise.relevance.config import SpiceConfig
 
 _EXAMPLES = ('rungwise relevance explain photos beach.jpg "a dog runs on the beach"',)
@@ -29,6 +29,7 @@ class Explain:
     data: Data
     image: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="IMAGE")]
     text: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="TEXT")]
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     spice: Annotated[SpiceConfig, tyro.conf.arg(name="")] = field(default_factory=SpiceConfig)
 
@@ -47,7 +48,7 @@ def main(arguments: list[str]) -> int:
     from rungwise.relevance.config import Building
     from rungwise.relevance.human import Finder
 
-    data = read(asked.data, key=asked.key, captions_only=True)
+    data = read(asked.data, layout=asked.layout, key=asked.key, captions_only=True)
     image = Finder(data.image_ids)(asked.image)
     if image is None:
         some = ", ".join(map(repr, data.image_ids[:2])) or "none, for it has no pictures"

@@ -17,6 +17,7 @@ from rungwise.jobs import (
     AlteredModel,
     Cache,
     Device,
+    Layout,
     LeastCosine,
     MemberKey,
     Precision,
@@ -65,6 +66,7 @@ class ModelScoresCommand:
     split: str = "all"
     top: int | None = field(default=None, metadata=ADVANCED)
     direction: Direction | None = field(default=None, metadata=ADVANCED)
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
     precision: Precision = field(default="float32", metadata=ADVANCED)
@@ -82,7 +84,7 @@ def main(arguments: list[str]) -> int:
     usable_cache(asked.cache)
     if asked.out is not None:
         refuse_other(asked.out)
-    data = read_part(asked.data, asked.split, key=asked.key)
+    data = read_part(asked.data, asked.split, layout=asked.layout, key=asked.key)
     name = str(Path(asked.model) / MODEL) if is_run_folder(Path(asked.model)) else asked.model
     model = read_model(name, asked.device, altered=asked.altered_model)
     scores = scores_of(model, name, data, asked)

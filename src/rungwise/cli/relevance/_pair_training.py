@@ -28,7 +28,9 @@ _EXAMPLES = (
     f"{_COMMAND} scored.csv --scale 0,5 --out grader",
     f"{_COMMAND} pairs.csv --out slow --distil-into fast",
 )
-_GOES_WITH = dict.fromkeys(("captions", "unlabelled", "bi_encoder", "distil_epochs"), "distil_into")
+_GOES_WITH = dict.fromkeys(("captions", "unlabelled", "bi_encoder", "distil_epochs"), "distil_into") | {
+    "layout": "captions"
+}
 
 
 @dataclass
@@ -51,6 +53,7 @@ class TrainCrossEncoder:
         distil_into: Folder of a sentence model that learns from it.
         bi_encoder: The sentence model to begin from. Default: the packaged MiniLM.
         captions: Folder or file of captions to draw its pairs from. Default: the texts of the training pairs.
+        layout: Read these captions as this layout, one of ours or of your own.
         unlabelled: How many pairs are drawn; default 10000.
         distil_epochs: Passes of the sentence model; default 2.
     """
@@ -71,6 +74,7 @@ class TrainCrossEncoder:
     distil_into: Path | None = field(default=None, metadata=WRITTEN_FOLDER)
     bi_encoder: str | None = field(default=None, metadata=ADVANCED)
     captions: Path | None = None
+    layout: Annotated[str | None, tyro.conf.arg(metavar="LAYOUT")] = field(default=None, metadata=ADVANCED)
     unlabelled: int | None = field(default=None, metadata=ADVANCED)
     distil_epochs: int | None = field(default=None, metadata=ADVANCED)
 
@@ -83,7 +87,7 @@ def main(arguments: list[str]) -> int:
     settings = _settings(asked)
     _check_places(asked)
     pairs = _read(asked.data, asked.seed, scale)
-    captions = _captions(asked.captions)
+    captions = _captions(asked.captions, asked.layout)
     from rungwise.language.sentence_models import PACKAGED_MODEL
     from rungwise.training.pair_models import TrainingObserver, train_cross_encoder
 
@@ -186,12 +190,12 @@ _SHOWN = {DEV: "dev"}
 _ORDER = "train val test"
 
 
-def _captions(path: Path | None) -> Sequence[str]:
+def _captions(path: Path | None, layout: str | None) -> Sequence[str]:
     if path is None:
         return ()
     from rungwise.data import read
 
-    data = read(path, captions_only=True)
+    data = read(path, layout=layout, captions_only=True)
     say_issues(data.issues)
     if not data.captions:
         raise UserError(f"{path}: holds no captions; name a collection that has some")

@@ -200,6 +200,8 @@ def _next(config: AnyRunConfig, data: ImageCaptions, model: Path, out: Path, cho
 
     ours, protocol = program(), "" if choice.protocol == "full" else f" --protocol {shlex.quote(choice.protocol)}"
     place, run, of_run, index = (shlex.quote(str(one)) for one in (config.data.path, out, model, out / "index"))
+    if config.data.layout:
+        place += f" --layout {shlex.quote(config.data.layout)}"
     if config.data.key != DataConfig.key:
         place += f" --key {config.data.key}"
     evaluate = f"{ours} evaluate {run} {place}{protocol}"

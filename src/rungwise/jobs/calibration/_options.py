@@ -17,6 +17,7 @@ from rungwise.jobs._options import (
     DataOrNone,
     Device,
     JoinRestval,
+    Layout,
     LeastCosine,
     MemberKey,
     OneModel,
@@ -59,6 +60,7 @@ class Calibrate(JobOptions):
     index: PathOrNone = given(None)
     out: PathOrNone = given(None, WRITTEN_FILE)
     queries: int = field(default=1800, metadata=ADVANCED)
+    layout: Layout = field(default=None, metadata=ADVANCED)
     key: MemberKey = field(default="dot", metadata=ADVANCED)
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)

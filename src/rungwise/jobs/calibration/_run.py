@@ -47,6 +47,8 @@ from rungwise.quality.typed_queries import (
 from rungwise.relevance import Degrees
 from rungwise.relevance.description.describe import relevant_from
 
+_OF_READING = ("split", "layout", "key", "join_restval")
+"""Options of how DATA are read."""
 _OF_LABELS = "labels"
 """Source of degrees for a model that was chosen by labels."""
 _MOST_ASKED = 500
@@ -110,7 +112,7 @@ def calibrated(asked: Calibrate) -> LearntCalibration:
     if index is None and asked.out is None:
         _refuse_without_folder(name)
     own = () if asked.query_file is None else read_queries(asked.query_file)
-    data = read_part(asked.data, asked.split, key=asked.key, join_restval=asked.join_restval)
+    data = read_part(asked.data, asked.split, layout=asked.layout, key=asked.key, join_restval=asked.join_restval)
     _refuse_too_few(data)
     if index is not None and manifest.is_index(given):
         model = read_model_of(index, None, asked.device, altered=asked.altered_model)
@@ -134,7 +136,7 @@ def _show(asked: Calibrate) -> LearntCalibration:
     """Print what the calibration that is kept says of itself."""
     if asked.data is not None:
         raise UserError(f"--show prints what is kept and learns nothing from {asked.data}; leave one of them out")
-    for name in ("query_file", "relevance", "relevant_from", "split", "out", "queries"):
+    for name in ("query_file", "relevance", "relevant_from", *_OF_READING, "out", "queries"):
         if getattr(asked, name) != _USUAL[name]:
             raise UserError(f"--{name.replace('_', '-')} changes nothing with --show; leave it out")
     file = (asked.index or Path(str(asked.model))) / CALIBRATION
@@ -160,7 +162,7 @@ def _of_index(asked: Calibrate) -> LearntCalibration:
     """Learn from people's grades on the page of an index, or else from its captions and columns."""
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
-    _refuse_idle(asked, ("split", "key", "join_restval", "cache", "precision", "least_cosine"), "DATA")
+    _refuse_idle(asked, (*_OF_READING, "cache", "precision", "least_cosine"), "DATA")
     own = () if asked.query_file is None else read_queries(asked.query_file)
     index = Index.open(asked.index)
     grades = index.grades()

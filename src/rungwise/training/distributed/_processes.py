@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError
 from rungwise.core.compute import choose_device
+from rungwise.parts import named_modules
 from rungwise.training._run_folder import is_begun
 from rungwise.training.distributed._global_negatives import process_group
 from rungwise.training.distributed._heartbeats import LOST_AFTER, heartbeats
@@ -131,7 +132,8 @@ def resuming(config: Path, out: Path, *more: str) -> str:
         words += ["--nnodes", said["GROUP_WORLD_SIZE"], "--node_rank", "RANK"]
         words += ["--master_addr", said.get("MASTER_ADDR", "HOST"), "--master_port", said.get("MASTER_PORT", "PORT")]
     words += ["--nproc_per_node", said.get("LOCAL_WORLD_SIZE", "1"), "-m", "rungwise", "train"]
-    command = shlex.join([*words, str(config), "--out", str(out), *more, "--resume"])
+    modules = [word for one in named_modules() for word in ("--module", one)]  # a record of a run imports none
+    command = shlex.join([*words, str(config), "--out", str(out), *more, *modules, "--resume"])
     return f"go on from the last checkpoint with: {command}"
 
 
