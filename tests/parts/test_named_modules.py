@@ -12,7 +12,7 @@ import pytest
 import rungwise
 from rungwise.cli import main
 from rungwise.core import UserError
-from rungwise.parts import _named_modules, import_named, is_imported, load_offered, offered
+from rungwise.parts import import_named, is_imported, load_offered, offered
 from rungwise.scenes import SceneConfig, generate
 from tests.rooms import ROOT
 
@@ -26,13 +26,6 @@ def scenes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parts")
     generate(folder / "scenes", SceneConfig(pictures=40, captions_per_picture=2, side=32, seed=1))
     return folder / "scenes"
-
-
-@pytest.fixture(autouse=True)
-def _forgotten(monkeypatch):
-    """What a test names is not recorded in the runs of others."""
-    for name in ("_imported", "_files"):
-        monkeypatch.setattr(_named_modules, name, dict(getattr(_named_modules, name)))
 
 
 @pytest.fixture

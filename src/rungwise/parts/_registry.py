@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rungwise.core import UserError, adapter
 from rungwise.core.output import printable, short_repr
 from rungwise.parts._entry_points import Group, load_offered, offered
 from rungwise.parts._origins import remedy
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails, InitErrorDetails
 
 T = TypeVar("T")
 _LONGEST = 100
@@ -93,6 +93,9 @@ class Registry(Generic[T]):
         """
         if isinstance(value, base):
             return value
+        from pydantic import ValidationError
+        from pydantic_core import PydanticCustomError
+
         values = {"kind": value} if isinstance(value, str) else value
         kind = values.get("kind", usual) if isinstance(values, Mapping) else None
         try:
@@ -121,6 +124,8 @@ class Registry(Generic[T]):
 
 def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
     """An error in a part's options, located under the part's name."""
+    from pydantic_core import InitErrorDetails, PydanticCustomError
+
     what: Any = PydanticCustomError("option", "{message}", {"message": error["msg"]})
     if error["type"] == _UNEXPECTED:
         what = _UNEXPECTED  # whoever reads the settings looks for a similar one
