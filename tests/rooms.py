@@ -96,8 +96,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "engine_rows", "scan", "exact", "lance", "milvus", "factory",
     ),
     "jobs": (
-        "terminal", "options", "job", "models", "compare", "load", "sources", "evaluation", "training", "index",
-        "searches", "calibration",
+        "terminal", "python_values", "options", "job", "models", "compare", "load", "sources", "evaluation", "training",
+        "index", "searches", "calibration",
     ),
     "language": (
         "model_folders", "scene_graphs", "tokenisers", "phrases", "word_vectors", "sentence_models", "stemming",

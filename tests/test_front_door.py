@@ -19,6 +19,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pandas import DataFrame, Series
 
 import rungwise
 from rungwise.cli import main
@@ -143,6 +144,45 @@ def test_a_collection_from_memory_is_trained_on_resumed_and_evaluated(scenes, ru
         later.resume(epochs=[3])
     assert len(later.resume(rungwise.read(frame), epochs=[3], quiet=True).history) == 3
     assert main(["train", str(tmp_path / "run" / "config.yaml"), "--out", str(tmp_path / "run"), "--resume"]) == 2
+
+
+def test_a_run_is_opened_from_its_folder(scenes, run):
+    found = rungwise.Run.open(scenes / "run")
+    assert (found.measure, found.best_value, found.best_epoch) == (run.measure, run.best_value, run.best_epoch)
+    assert (found.config, found.finished) == (run.config, True)
+    assert found.history == run.history
+    several = scenes / "several"
+    rungwise.train("scenes", scenes / "scenes", out=several, seeds=[0], quiet=True, **SHORT)
+    with pytest.raises(UserError, match="holds several seeds; open one of them, such as .*seed-0"):
+        rungwise.Run.open(several)
+    assert rungwise.Run.open(several / "seed-0").best_epoch == 1
+
+
+def test_frames_are_read_wherever_data_are_asked_for(scenes, run, tmp_path):
+    frame = rungwise.read(scenes / "scenes").to_frame()
+    expected = rungwise.evaluate(run, scenes / "scenes", quiet=True)
+    assert rungwise.evaluate(run, frame, quiet=True).numbers == expected.numbers
+    assert rungwise.degrees("tfidf", frame, quiet=True).shape == (60, 180)
+    trained = rungwise.train("scenes_triplet", frame, out=tmp_path / "run", quiet=True, **SHORT)
+    assert trained.data is not None
+    with pytest.raises(UserError, match="an index follows a folder, and this collection is in memory"):
+        rungwise.build_index(frame, model=run, out=tmp_path / "index")
+    matrix = np.eye(3)
+    of_frame = rungwise.evaluate(similarity=DataFrame(matrix), image_of_caption=Series([0, 1, 2]), quiet=True)
+    assert of_frame["rsum"] == rungwise.evaluate(similarity=matrix, image_of_caption=[0, 1, 2], quiet=True)["rsum"]
+
+
+def test_a_run_is_not_written_among_the_data(scenes):
+    with pytest.raises(UserError, match="holds the data; name another folder for the run"):
+        rungwise.train("scenes", scenes / "scenes", out=scenes / "scenes", quiet=True, **SHORT)
+    assert not (scenes / "scenes" / "config.yaml").exists()
+
+
+def test_help_of_the_functions_is_readable():
+    for name in rungwise.__all__:
+        if name in FUNCTIONS:
+            assert "tyro" not in str(inspect.signature(getattr(rungwise, name)))
+    assert dir(rungwise) == sorted(rungwise.__all__)
 
 
 def test_a_run_turns_into_tables_and_text_and_back(scenes, run, tmp_path):
@@ -305,6 +345,32 @@ def test_an_option_wins_over_settings_and_that_is_said(capsys):
     ("call", "line"),
     [
         (lambda: rungwise.evaluate(similarity=np.eye(3)), "one of DATA, captions_per_image= N and image_of_caption="),
+        (lambda: rungwise.load(5), "model=5: give the folder or name of a model"),
+        (lambda: rungwise.open_index(None), "place=None: give the folder or address of an index"),
+        (lambda: rungwise.search(5, "dog"), "index=5: give an index, its folder, or the address of a server"),
+        (lambda: rungwise.search("nowhere", 5), "query=5: give a text"),
+        (lambda: rungwise.search("nowhere", "dog", end=True), "end=True: give 'on', 'off'"),
+        (
+            lambda: rungwise.search("nowhere", "dog", image=np.zeros((2, 2))),
+            "image=array([[0., 0.], [0., 0.]]): give a",
+        ),
+        (lambda: rungwise.evaluate(5, "photos"), "model=5: give a model, or its folder or name"),
+        (lambda: rungwise.evaluate("run", mesures=["R@1"]), "evaluate() has no parameter mesures=; did you mean meas"),
+        (lambda: rungwise.evaluate("run", "photos", measures=None), "measures=None: give a list"),
+        (lambda: rungwise.evaluate("run", "photos", settings={}), "settings={}: give a value of rungwise.evaluation.E"),
+        (lambda: rungwise.evaluate("run", "photos", precision="int4"), "precision='int4': give 'auto', 'float32', 'bf"),
+        (
+            lambda: rungwise.evaluate("run", "photos", captions_per_image="2"),
+            "captions_per_image='2': give a whole num",
+        ),
+        (lambda: rungwise.compare(5, "b.json"), "first=5: give a result, its file, or the text of to_json()"),
+        (lambda: rungwise.compare("a.json", "b.json", seed="a"), "seed='a': give a whole number"),
+        (lambda: rungwise.compare("a.json", "b.json", seed=-1), "seed= must be 0 or more, got -1"),
+        (lambda: rungwise.degrees(5, "photos"), "source=5: give the name of a source, or its configuration"),
+        (lambda: rungwise.train("vsepp", "photos", out=5), "out=5: give a path"),
+        (lambda: rungwise.train("vsepp", "photos", seeds=3), "seeds=3: give a list of whole numbers"),
+        (lambda: rungwise.build_index("photos", store=5), "store=5: give a text"),
+        (lambda: rungwise.Run.open("nowhere"), "nowhere: holds no run"),
         (lambda: rungwise.load("nowhere/model"), "nowhere/model"),
         (lambda: rungwise.search("nowhere", " "), "the query is empty"),
         (lambda: rungwise.search("http://127.0.0.1:1/", "dog"), "is the server running?"),

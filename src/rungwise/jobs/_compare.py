@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, AnyPath, Given, PathOrNone, Texts, given
+from rungwise.jobs._python_values import refused
 from rungwise.jobs._terminal import say
 
 if TYPE_CHECKING:
     from rungwise.evaluation import Comparison, Result
 
-    ResultGiven = Given[Result | AnyPath, Result | Path]
+    ResultGiven = Given[Result | AnyPath, Result | str]
 else:
-    ResultGiven = Path
+    ResultGiven = str
 
 
 @dataclass
@@ -55,8 +56,14 @@ def compared_results(asked: Compare, show: Callable[[Comparison], None] | None =
     from rungwise.evaluation import Result
     from rungwise.evaluation import compare as compare_results
 
-    given = (asked.first, asked.second)
-    first, second = (one if isinstance(one, Result) else Result.from_json(one) for one in given)
+    given = {"first": asked.first, "second": asked.second}
+    for name, one in given.items():
+        if not isinstance(one, Result | str):
+            raise refused(name, one, "a result, its file, or the text of to_json()")
+    if asked.seed < 0:
+        raise UserError(f"--seed must be 0 or more, got {asked.seed}")
+    first, second = (one if isinstance(one, Result) else Result.from_json(one) for one in given.values())
+    labels = [one if isinstance(one, str) and not one.lstrip().startswith("{") else "" for one in given.values()]
     found = compare_results(
         first,
         second,
@@ -65,7 +72,7 @@ def compared_results(asked: Compare, show: Callable[[Comparison], None] | None =
         draws=asked.draws,
         seed=asked.seed,
         by=asked.by,
-        labels=("A", "B") if isinstance(given[0], Result) else (str(given[0]), str(given[1])),
+        labels=(labels[0] or "A", labels[1] or "B"),
     )
     if show is not None:
         show(found)

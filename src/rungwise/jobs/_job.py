@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
-from functools import cache
-from inspect import cleandoc, signature
-from pathlib import Path
+from inspect import Parameter, Signature, cleandoc, signature
 from textwrap import dedent
 from types import MappingProxyType
-from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_type_hints
 
 import tyro
 
 from rungwise.core import UserError
+from rungwise.core.text import near_names
+from rungwise.jobs._python_values import GIVEN, taken
 from rungwise.jobs._terminal import quietly
 
 P = ParamSpec("P")
@@ -30,7 +29,7 @@ PYTHON: MappingProxyType[str, Any] = MappingProxyType({"python": True})
 OnlyPython = Annotated[T, tyro.conf.Suppress, tyro.conf.Fixed]
 """Type of such a field."""
 
-_FLAG = re.compile(r"(?<![\w-])--(no-)?([a-z]+(?:-[a-z]+)*)\b")
+_FLAG = re.compile(r"(?<![\w-])--(no-)?([a-z]+(?:-[a-z]+)*)\b(?!\.\w)")
 
 
 @dataclass
@@ -46,9 +45,9 @@ class JobOptions:
     quiet: OnlyPython[bool] = field(default=False, metadata=PYTHON, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Make paths of texts, and tuples of lists, where a field is one."""
-        for name, wanted in _plain_types(cast(Hashable, type(self))).items():
-            setattr(self, name, _as(wanted, getattr(self, name)))
+        """Give each field its form, and refuse what is none of its type (:mod:`rungwise.jobs._python_values`)."""
+        for one in fields(self):
+            setattr(self, one.name, taken(type(self), one.name, getattr(self, one.name)))
 
 
 def function_of(name: str, options: Callable[P, O], work: Callable[[O], R], about: str) -> Callable[P, R]:
@@ -63,66 +62,69 @@ def function_of(name: str, options: Callable[P, O], work: Callable[[O], R], abou
         work: What is done with them.
         about: End of the docstring: what is returned, and an example.
     """
+    parameters = signature(options)
 
     def call(*given: P.args, **named: P.kwargs) -> R:
-        asked = options(*given, **named)
-        with called_from_python(asked.quiet):
+        _check_parameters(name, parameters, given, named)
+        with called_from_python(names=parameters.parameters):
+            asked = options(*given, **named)
+        with called_from_python(asked.quiet, parameters.parameters):
             return work(asked)
 
     call.__name__ = call.__qualname__ = name
     returned = signature(work).return_annotation
-    call.__signature__ = signature(options).replace(return_annotation=returned)  # type: ignore[attr-defined]
+    call.__signature__ = _plain(options, parameters).replace(return_annotation=returned)  # type: ignore[attr-defined]
     own = cleandoc(options.__doc__ or "").replace("\nAttributes:\n", "\nArgs:\n", 1)
     call.__doc__ = f"{own}\n\n{dedent(about).strip()}\n"
     return call
 
 
 @contextmanager
-def called_from_python(quiet: bool = False) -> Iterator[None]:
-    """Context in which errors name parameters in place of options of the command line; ``quiet`` prints nothing.
+def called_from_python(quiet: bool = False, names: Container[str] | None = None) -> Iterator[None]:
+    """Context in which errors name parameters in place of options of the command line.
+
+    Args:
+        quiet: Print nothing within.
+        names: Parameters of the function; other options stay as they are, such as those of another program. None takes
+            every option for a parameter.
 
     >>> with called_from_python():
     ...     raise UserError("give --relevance-from 0.5, or leave --no-fold out")
     Traceback (most recent call last):
     rungwise.core.UserError: give relevance_from= 0.5, or leave fold= out
     """
+
+    def named(found: re.Match[str]) -> str:
+        name = found[2].replace("-", "_")
+        return f"{name}=" if names is None or name in names else found[0]
+
     try:
         with quietly() if quiet else nullcontext():
             yield
     except UserError as error:
         if error.args:
-            error.args = (_FLAG.sub(lambda found: found[2].replace("-", "_") + "=", str(error.args[0])),)
+            error.args = (_FLAG.sub(named, str(error.args[0])),)
         raise
 
 
-@cache
-def _plain_types(kind: Any) -> Mapping[str, Any]:
-    """``Path`` or ``tuple`` by the names of fields of that type, so that either form of it may be given."""
-    found: dict[str, Any] = {}
-    hints = get_type_hints(kind)
-    for one in fields(kind):
-        if not one.init or one.metadata.get("python"):
-            continue
-        options = [hints[one.name], *get_args(hints[one.name])]
-        plain = {option for option in options if option in (Path, str)}
-        pairs = [option for option in options if get_origin(option) is tuple]
-        if pairs:
-            found[one.name] = (tuple, get_args(pairs[0])[0])
-        elif plain:
-            found[one.name] = plain.pop()
-    return found
+def _check_parameters(name: str, parameters: Signature, given: Sequence[object], named: Mapping[str, object]) -> None:
+    """Refuse a parameter that a function does not have, and say which one is missing."""
+    for one in named:
+        if one not in parameters.parameters:
+            near = near_names(one, parameters.parameters, 1)
+            raise UserError(f"{name}() has no parameter {one}={f'; did you mean {near[0]}=?' if near else ''}")
+    try:
+        parameters.bind(*given, **named)
+    except TypeError as error:
+        raise UserError(f"{name}(): {error}") from None
 
 
-def _as(wanted: Any, value: Any) -> Any:
-    """A value in the form of its field, where it has another form of the same."""
-    if wanted is Path and isinstance(value, str | os.PathLike):
-        return Path(value)
-    if wanted is str and isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if isinstance(wanted, tuple):
-        inner = wanted[1]
-        if isinstance(value, str | os.PathLike):
-            value = (value,)
-        if isinstance(value, list | tuple):
-            return tuple(_as(inner, one) for one in value)
-    return value
+def _plain(options: Callable[..., Any], parameters: Signature) -> Signature:
+    """A signature as people read it: the types without what is for the command line; of what takes more, none."""
+    hints, wide = get_type_hints(options), {one.name for one in fields(cast(Any, options)) if one.metadata.get(GIVEN)}
+    return parameters.replace(
+        parameters=[
+            one.replace(annotation=Parameter.empty if name in wide else hints[name])
+            for name, one in parameters.parameters.items()
+        ]
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rungwise.jobs._job import called_from_python
 from rungwise.jobs._models import read_model
+from rungwise.jobs._python_values import refused
 
 if TYPE_CHECKING:
     from rungwise.jobs._options import AnyPath
@@ -29,5 +30,7 @@ def load(model: AnyPath, *, device: str | None = None, altered_model: bool = Fal
     Traceback (most recent call last):
     rungwise.core.UserError: nowhere/model: ...
     """
-    with called_from_python():
+    if not isinstance(model, str | os.PathLike):
+        raise refused("model", model, "the folder or name of a model")
+    with called_from_python(names=("device", "altered_model")):
         return read_model(os.fspath(model), device, altered=altered_model)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 import tyro
 
+from rungwise.jobs._python_values import GIVEN, Form
+
 T = TypeVar("T")
 Wide = TypeVar("Wide")
 Narrow = TypeVar("Narrow")
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     PathOrNone = Given[AnyPath | None, Path | None]
     OneModel = Given[AnyModel, PairScorer | str]
     ModelOrNone = Given[AnyModel | None, PairScorer | str | None]
+    OneData = Given[AnyData, ImageCaptions | Path]
     DataOrNone = Given[AnyData | None, ImageCaptions | Path | None]
     Paths = Given[Several[AnyPath] | AnyPath, tuple[Path, ...]]
     Texts = Given[Several[str] | str, tuple[str, ...]]
@@ -50,13 +53,16 @@ if TYPE_CHECKING:
     Reals = Given[Several[float], tuple[float, ...]]
 else:  # what a command line can give
     Given = AnyPath = AnyModel = AnyData = Several = object  # names for type checkers alone
-    OnePath, PathOrNone, OneModel, ModelOrNone, DataOrNone = Path, Path | None, str, str | None, Path | None
-    Paths, Texts, Integers, Reals = tuple[Path, ...], tuple[str, ...], tuple[int, ...], tuple[float, ...]
+    OneModel, ModelOrNone = str, str | None
+    OnePath, PathOrNone = Annotated[Path, Form.PATH], Annotated[Path | None, Form.PATH]
+    OneData, DataOrNone = Annotated[Path, Form.DATA], Annotated[Path | None, Form.DATA]
+    Paths, Texts = Annotated[tuple[Path, ...], Form.LIST], Annotated[tuple[str, ...], Form.LIST]
+    Integers, Reals = Annotated[tuple[int, ...], Form.LIST], Annotated[tuple[float, ...], Form.LIST]
 
 
 def given(default: Any, metadata: Mapping[str, Any] = MappingProxyType({})) -> Any:
     """A field with a default, for a type that differs from that of the default; ``MISSING`` is no default."""
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata={**metadata, GIVEN: True})
 
 
 ADVANCED: MappingProxyType[str, Any] = MappingProxyType({"advanced": True})

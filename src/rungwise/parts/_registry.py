@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rungwise.core import UserError, adapter
+from rungwise.core import UserError
 from rungwise.core.output import printable, short_repr
 from rungwise.parts._entry_points import Group, load_offered, offered
 from rungwise.parts._origins import remedy
@@ -95,6 +95,8 @@ class Registry(Generic[T]):
             return value
         from pydantic import ValidationError
         from pydantic_core import PydanticCustomError
+
+        from rungwise.core import adapter
 
         values = {"kind": value} if isinstance(value, str) else value
         kind = values.get("kind", usual) if isinstance(values, Mapping) else None

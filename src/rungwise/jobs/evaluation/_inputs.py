@@ -120,7 +120,8 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
     if any(embeddings) and not all(embeddings):
         raise UserError("--image-embeddings and --text-embeddings go together; give both")
     if asked.data is None and (asked.model is not None or asked.ranked_lists):
-        what = asked.model or asked.ranked_lists[0]
+        what = asked.ranked_lists[0] if asked.ranked_lists else asked.model
+        what = what if isinstance(what, str | Path) else type(what).__name__
         raise UserError(
             f"{what}: a model and ranked lists need data; write 'rungwise evaluate MODEL DATA', or DATA --ranked-lists"
             " FILE"

@@ -32,6 +32,7 @@ from rungwise.jobs._options import (
     Texts,
     given,
 )
+from rungwise.jobs._python_values import Form, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,8 +65,11 @@ else:  # what a command line can give
     JudgedOrNone = VectorsOrNone = ScoresOrNone = RelevanceOrNone = str | None
     OwnersOrNone = EndsOrNone = Path | None
     Gallery = str
-    Positives, Measures = tuple[Path, ...], tuple[str, ...]
+    Positives, Measures = tuple[Path, ...], Annotated[tuple[str, ...], Form.LIST_OF_ANY]
     Settings = Named = Function = OnlyPython[object]
+
+
+_VALUES = {"settings": "EvaluationSettings", "provenance": "Provenance"}
 
 
 @dataclass
@@ -169,6 +173,23 @@ class Evaluate(JobOptions):
     settings: Settings = field(default=None, metadata=PYTHON)
 
     __repr__ = short_repr
+
+    def __post_init__(self) -> None:
+        """Take the numbers of data frames, and refuse what is none of a parameter's types."""
+        super().__post_init__()
+        for name in ("image_embeddings", "text_embeddings", "similarity", "image_of_caption", "relevance"):
+            if hasattr(value := getattr(self, name), "to_numpy"):
+                setattr(self, name, value.to_numpy())
+        for name in ("model", "rerank"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str) and not hasattr(value, "fingerprint"):
+                from rungwise.evaluation import Result
+
+                if not isinstance(value, Result):
+                    raise refused(name, value, "a model, or its folder or name")
+        for name, part in (("settings", "human_positives"), ("provenance", "model_hash")):
+            if (value := getattr(self, name)) is not None and not hasattr(value, part):
+                raise refused(name, value, f"a value of rungwise.evaluation.{_VALUES[name]}")
 
     @property
     def has_scores(self) -> bool:

@@ -45,6 +45,7 @@ from rungwise.jobs._options import (
     Several,
     given,
 )
+from rungwise.jobs._python_values import as_collection
 from rungwise.jobs._terminal import pasted, progress_bar, say, say_issues, say_now
 from rungwise.parts import named_modules
 
@@ -176,7 +177,9 @@ def _with_folders(asked: MakeIndex) -> MakeIndex:
 
     given: Any = asked.pictures
     if not isinstance(given, ImageCaptions):
-        return asked
+        if given is None or (isinstance(given, tuple) and all(isinstance(one, Path) for one in given)):
+            return asked
+        given = as_collection(list(given) if isinstance(given, tuple) else given)
     if given.source is None:
         raise UserError(
             f"{given.name}: an index follows a folder, and this collection is in memory or a part of one; write it to"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from rungwise.index import (
 )
 from rungwise.jobs._job import function_of
 from rungwise.jobs._models import near_words, read_model, read_model_of, say_cut
+from rungwise.jobs._python_values import refused
 from rungwise.jobs._terminal import say
 from rungwise.jobs.searches._options import Search, check
 
@@ -68,6 +70,8 @@ def found(asked: Search) -> Found:
     typed_where = None if asked.where is None else parse_where(asked.where)
     typed = parse_query(asked.query) if asked.query is not None else None
     index = open_index(asked.index) if isinstance(asked.index, str) else asked.index
+    if not isinstance(index, Index):
+        raise refused("index", index, "an index, its folder, or the address of a server")
     where = None if typed_where is None else index.understood(typed_where)  # before the model, which may take long
     if typed is None and not (asked.image or asked.like or asked.unlike):
         ids = index.newest(asked.k + 1, asked.offset, where)
@@ -111,6 +115,8 @@ def open_index(place: str | Path) -> Index:
     Traceback (most recent call last):
     rungwise.core.UserError: nowhere.index: ...
     """
+    if not isinstance(place, str | os.PathLike):
+        raise refused("place", place, "the folder or address of an index")
     if str(place).startswith(("http://", "https://")):
         raise UserError(f"{place}: is a server; give the address to rungwise.search, or the folder of its index here")
     where: Any = place if "://" in str(place) else Path(place)

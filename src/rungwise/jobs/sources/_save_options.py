@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import tyro
 
@@ -11,20 +11,10 @@ from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions
-from rungwise.jobs._options import ADVANCED, AnyData, Given, Layout, MemberKey, OnePath, PathOrNone, given
+from rungwise.jobs._options import ADVANCED, Layout, MemberKey, OneData, PathOrNone, given
 from rungwise.jobs._terminal import flag
 from rungwise.relevance import Direction
 from rungwise.relevance.config import CONFIGS, SourceConfig
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rungwise.data import ImageCaptions
-
-    OneData = Given[AnyData, ImageCaptions | Path]
-    """Pictures and captions, or the folder or file that holds them."""
-else:
-    OneData = OnePath
 
 _GOES_WITH = {"top": "out", "shards": "top", "ray": "top", "direction": "top"}
 """Options that do nothing without another."""

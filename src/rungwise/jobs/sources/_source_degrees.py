@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rungwise.core import UserError, from_plain
 from rungwise.core.output import short_repr
 from rungwise.jobs._job import called_from_python
+from rungwise.jobs._python_values import refused
 from rungwise.jobs._terminal import Seldom, flag, say, say_issues
 from rungwise.jobs.sources._save_options import SaveOptions
 from rungwise.relevance import Degrees, Direction, load, write_degrees
@@ -82,8 +83,10 @@ def degrees(
     >>> rungwise.degrees("tfidf", data, quiet=True).dense().tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    from rungwise.relevance.config import source_config
+    from rungwise.relevance.config import SourceConfig, source_config
 
+    if not isinstance(source, str | SourceConfig):
+        raise refused("source", source, "the name of a source, or its configuration")
     with called_from_python(quiet):
         config = source_config({"kind": source, **options}) if isinstance(source, str) else source
         if options and not isinstance(source, str):

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rungwise.core import UserError, from_plain, to_plain
+from rungwise.core import UserError, from_plain, is_regular, read_json, to_plain
 from rungwise.core.compute import choose_device
 from rungwise.core.disk import usable_cache
 from rungwise.core.output import short_repr
 from rungwise.jobs._job import called_from_python
+from rungwise.jobs._python_values import as_collection
 from rungwise.jobs._terminal import chosen_device, console, say, say_issues
 from rungwise.jobs.evaluation import evaluate, place_of
 from rungwise.jobs.training._fit_model import fit
 from rungwise.jobs.training._options import QUICK, Running, is_data, refuse_without_data
 from rungwise.jobs.training._run_record import RunRecord
 from rungwise.jobs.training._seeds import check_seeds, say_spreads
+from rungwise.models.io import CONFIG as CONFIG_OF_MODEL
 from rungwise.parts import named_modules
-from rungwise.training import CONFIG, MODEL
-from rungwise.training.config import is_preset_name, load_config, merged, with_origins
+from rungwise.training import CONFIG, MODEL, is_run
+from rungwise.training.config import is_preset_name, load_config, load_run_config, merged, with_origins
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
@@ -37,6 +40,34 @@ class Run(RunRecord):
     It stands for its folder wherever one may be given, such as in :func:`rungwise.evaluate`, which then keeps the
     result in the run. Without ``data`` it is evaluated and resumed on the data that its configuration names.
     """
+
+    @classmethod
+    def open(cls, folder: AnyPath) -> Run:
+        """The run that stands in a folder, as :func:`rungwise.train` returned it.
+
+        Raises:
+            UserError: If there is none, its configuration cannot be read, or the folder holds several seeds.
+
+        >>> import rungwise
+        >>> rungwise.Run.open("nowhere")
+        Traceback (most recent call last):
+        rungwise.core.UserError: nowhere: holds no run; give the folder that was given as out= to rungwise.train
+        """
+        place = Path(folder)
+        if not is_run(place):
+            seeds = sorted(one.name for one in place.glob("seed-*") if is_run(one))
+            raise UserError(
+                f"{place}: holds several seeds; open one of them, such as {place / seeds[0]}"
+                if seeds
+                else f"{place}: holds no run; give the folder that was given as out= to rungwise.train"
+            )
+        config = load_run_config(place / CONFIG)
+        made: Mapping[str, Any] = {}
+        if is_regular(place / MODEL / CONFIG_OF_MODEL):
+            made = read_json(place / MODEL / CONFIG_OF_MODEL).get("provenance", {})
+        numbers, measure = made.get("validation", {}), str(made.get("chosen_by", ""))
+        run = cls(place, config, measure, numbers.get(measure), int(numbers.get("epoch", 0)))
+        return replace(run, finished=len(run.history) >= getattr(config, "total_epochs", 0))
 
     @property
     def model(self) -> PairScorer:
@@ -145,8 +176,12 @@ def train(
     """
     from rungwise.data import ImageCaptions, dataset_of, read
 
-    place = None if cache is None else Path(cache)
-    asked = Running(out=out, resume=resume, seeds=seeds, device=device, cache=place, lost_after=lost_after, quiet=quiet)
+    given: Any = {"cache": cache, "seeds": seeds}
+    asked = Running(out=out, resume=resume, device=device, lost_after=lost_after, quiet=quiet, **given)
+    if not isinstance(config, str | os.PathLike) and not is_dataclass(config):
+        config = as_collection(config)
+    if data is not None:
+        data = as_collection(data)
     if isinstance(config, ImageCaptions) or (
         data is None and isinstance(config, str | os.PathLike) and is_data(config)
     ):
@@ -201,6 +236,8 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
         refuse_without_data(config)
         of = config.data
         data = read(of.path, layout=of.layout or None, key=of.key, join_restval=of.join_restval)
+    if (place := place_of(data)) is not None and place.resolve() == Path(asked.out).resolve():
+        raise UserError(f"--out {asked.out}: holds the data; name another folder for the run")
     check_fits(config, data)
     if why := why_untrained(data, config.data.train, config.data.validation):
         others = [one for one in data.split_names if one not in (config.data.validation, NO_SPLIT)]
