@@ -3,7 +3,9 @@
 Also tests rungwise.data.files._memory_pictures, rungwise.data.files._collection_rows.
 """
 
+import copy
 import io
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -300,3 +302,14 @@ def test_what_is_not_installed_is_named(library: str, method: str, monkeypatch: 
     extra = {"pandas": "frames", "datasets": "datasets"}[library]
     with pytest.raises(UserError, match=rf"needs {library}; run: pip install 'rungwise\[{extra}\]'"):
         getattr(read([picture(1)], captions=["a"]), method)()
+
+
+def test_copies_bring_the_pictures_along(tmp_path: Path) -> None:
+    picture(5).save(tmp_path / "a.png")
+    pixels = np.full((2, 3, 3), 7, np.uint8)
+    data = read([picture(1), Image.open(tmp_path / "a.png"), pixels, file_of(9, "JPEG")], captions=list("abcd"))
+    table = read(datasets.Dataset.from_dict({"image": [file_of(1), file_of(2)], "caption": ["a", "b"]}))
+    for one in (data, table):
+        for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+            same(again, one)
+            assert [each.read() for each in again.paths] == [each.read() for each in one.paths]

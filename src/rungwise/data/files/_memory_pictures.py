@@ -73,6 +73,9 @@ class EncodedOnce:
         self._picture: Image.Image | NDArray[Any] | None = picture
         self._data = b""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_picture": None, "_data": self()}  # an open file behind the picture cannot be copied
+
     def __call__(self) -> bytes:
         """The bytes of a PNG file, or of TIFF where PNG does not hold such pixels."""
         picture = self._picture
