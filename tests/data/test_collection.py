@@ -1,4 +1,7 @@
-from dataclasses import replace
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +116,25 @@ def test_a_notebook_shows_what_a_collection_holds() -> None:
     assert "pets &amp; more: 2 images, 2 captions, 1 an image" in html
     assert "a &lt;dog&gt;" in html
     assert "<dog>" not in html
+
+
+COPIES: dict[str, Callable[[ImageCaptions], ImageCaptions]] = {
+    "pickle": lambda data: pickle.loads(pickle.dumps(data)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_a_copy_is_equal_and_its_mappings_stay_read_only(copied: Callable[[ImageCaptions], ImageCaptions]) -> None:
+    data = replace(DATA, columns={"year": (2020, None, 2021)}, fallbacks={"place": ("Rome", None, None)})
+    again = copied(data)
+    for field in fields(data):
+        assert np.all(getattr(again, field.name) == getattr(data, field.name)), field.name
+    for one in (data, again, copied(again)):
+        for mapping in (one.columns, one.fallbacks):
+            with pytest.raises(TypeError, match="does not support item assignment"):
+                mapping["new"] = ()  # type: ignore[index]
+    rows = copied(replace(DATA, paths=(), features=ROWS)).features
+    assert rows is not None
+    assert np.array_equal(rows[:], ROWS[:])

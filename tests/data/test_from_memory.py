@@ -3,7 +3,9 @@
 Also tests rungwise.data.files._memory_pictures, rungwise.data.files._collection_rows.
 """
 
+import copy
 import io
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -45,6 +47,8 @@ def same(first: ImageCaptions, second: ImageCaptions, *, ids: bool = True) -> No
     for one, other in zip(first.paths, second.paths, strict=True):
         assert np.array_equal(load_array(one), load_array(other))
 
+
+FRAME = pd.DataFrame({"image": [picture(1)], "caption": ["a"]})
 
 words = st.text(st.characters(categories=("L", "Nd")), min_size=1, max_size=6)
 COLLECTIONS = st.lists(
@@ -205,7 +209,9 @@ def test_what_a_person_names_is_an_order() -> None:
     assert data.captions == ("yes", "ja")
     assert load_array(data.paths[0]).max() == 8
     assert read(frame, image="other", caption=["said", "caption"]).captions == ("yes", "no", "ja", "no")
-    with pytest.raises(UserError, match=r"there is no column 'sed' \(caption\); there are image, other, caption, said"):
+    with pytest.raises(
+        UserError, match=r"there is no column 'sed' \(caption=\); there are image, other, caption, said"
+    ):
         read(frame, caption="sed")
     ids = pd.DataFrame({"image": [picture(1), picture(2)], "caption": ["a", "b"], "id": ["x", "x"]})
     with pytest.raises(UserError, match="'id' as ids: 'x' stands for different pictures"):
@@ -229,12 +235,57 @@ def test_a_choice_among_several_columns_is_said() -> None:
     [
         (lambda: read(pd.DataFrame({"x": [1]})), "no column is called image or the like; there are x"),
         (lambda: read(pd.DataFrame({"image": ["no/such.jpg"], "caption": ["a"]})), "row 0: .*no such file, and"),
-        (lambda: read([picture(1)], captions=["a", "b"]), "1 pictures but 2 captions; give one for each picture"),
+        (lambda: read([picture(1)], captions=["a", "b"]), "^captions= has 2 entries for 1 picture; give a list"),
         (lambda: read(pd.DataFrame({"image": []}), layout="table"), "layout: is of files; leave it out"),
         (lambda: read(".", image="image"), "image: names a column of a DataFrame or a Dataset; of files leave it out"),
-        (lambda: read(7), "a int is no collection; give a path, a DataFrame"),
-        (lambda: read([np.zeros((2, 2, 3))]).paths[0].read(), "an array of float64 and shape .* is no picture"),
+        (lambda: read(7), "path= got int, which is no collection; give a path, a DataFrame"),
+        (lambda: read([np.zeros((2, 2, 3))]), "picture 0: an array of float64 and shape .* is no picture"),
         (lambda: read(["https://a.b/c.jpg"], captions=["x"]), "is an address; download the pictures first"),
+        (
+            lambda: read([picture(1)] * 3, captions="abc"),
+            "^captions= is one text for 3 pictures; give a list with one or several texts for each$",
+        ),
+        (lambda: read([picture(1)], captions="a"), "^captions= is one text for 1 picture; give a list"),
+        (lambda: read([picture(1)] * 2, captions=b"ab"), "^captions= got bytes; give a list"),
+        (lambda: read([picture(1)], captions={"a": "b"}), "^captions= got dict; give a list"),
+        (lambda: read([picture(1)], captions=5), "^captions= got int; give a list"),
+        (lambda: read([picture(1)], captions=np.array("a")), "^captions= got ndarray; give a list"),
+        (lambda: read([picture(1)], captions=pd.DataFrame({"a": ["b"]})), "^captions= got DataFrame; give a list"),
+        (lambda: read([picture(1)], captions=[b"a"]), "picture 0: captions= holds bytes; decode them to text"),
+        (lambda: read([picture(1)], captions=[["a", b"b"]]), "picture 0: captions= holds bytes; decode them to text"),
+        (lambda: read([picture(1)], captions=[5]), "picture 0: captions= holds int; give text"),
+        (
+            lambda: read(pd.DataFrame({"image": [picture(1)], "said": [b"a"]}), caption="said"),
+            r"row 0: column 'said' \(caption=\) holds bytes; decode them to text",
+        ),
+        (lambda: read("scenes", captions=3), "^captions= got int; of a folder give the path of the file"),
+        (lambda: read("scenes", captions=["a"]), "^captions= got list; of a folder give the path of the file"),
+        (lambda: read("scenes", captions=""), "^captions= is empty; give the file"),
+        (lambda: read(["a", "b"], captions="x"), "is the file of one folder, and a list of 2 is given; give one"),
+        (lambda: read(["nix.png"] * 9, captions=["a"] * 9), "; give pictures, or the whole paths of their files$"),
+        (lambda: read([5]), "picture 0: got int, which is no picture, and no other picture is there; give pictures"),
+        (lambda: read(None), "^path= got None, which is no collection"),
+        (lambda: read(b"scenes"), "^path= got bytes, which is no collection"),
+        (lambda: read(np.zeros((1, 2, 2, 3))), "^path= got ndarray, which is no collection"),
+        (lambda: from_lists("abc"), "^pictures= got str; give a list of pictures"),
+        (lambda: from_lists([picture(1)] * 2, splits="train"), "^splits= is one text for 2 pictures; give a list"),
+        (lambda: read(FRAME, caption=5), r"there is no column '5' \(caption=\); there are image, caption"),
+        (lambda: read(FRAME, caption=5.5), "^caption= got float; give the name of a column"),
+        (lambda: read(FRAME, image=["image"]), "^image= got list; give the name of a column"),
+        (lambda: read(FRAME, captions=["a"]), "^captions=: is of folders and lists; name a column .* by caption="),
+        (lambda: read([]), "^path= is an empty list; give at least one folder or picture"),
+        (lambda: read([], captions=[]), "the list of pictures is empty; give at least one picture"),
+        (lambda: read(pd.DataFrame()), "the DataFrame has no rows; give one with a row for each picture"),
+        (lambda: read(FRAME[:0]), "the DataFrame has no rows; give one with a row for each picture"),
+        (lambda: read(datasets.Dataset.from_dict({"image": []})), "the Dataset has no rows; give one with a row"),
+        (lambda: read(datasets.DatasetDict()), "the DatasetDict has no rows; give one with a row"),
+        (lambda: read([picture(1), np.zeros((2, 2, 3))]), r"picture 1: .*; give uint8 \(height, width, 3\)"),
+        (lambda: read([np.zeros((0, 2, 3), np.uint8)]), r"picture 0: an array of uint8 and shape \(0, 2, 3\) is no"),
+        (
+            lambda: read([b"garbage", b""]),
+            "picture 0: the bytes begin with b'garbage', as no known picture format does, and no other picture",
+        ),
+        (lambda: read(["a\nb"], captions=["x"]), r"picture 0: 'a\\nb': no such file"),
     ],
 )  # fmt: skip
 def test_mistakes_have_one_line(arguments: object, message: str) -> None:
@@ -300,3 +351,50 @@ def test_what_is_not_installed_is_named(library: str, method: str, monkeypatch: 
     extra = {"pandas": "frames", "datasets": "datasets"}[library]
     with pytest.raises(UserError, match=rf"needs {library}; run: pip install 'rungwise\[{extra}\]'"):
         getattr(read([picture(1)], captions=["a"]), method)()
+
+
+def test_copies_bring_the_pictures_along(tmp_path: Path) -> None:
+    picture(5).save(tmp_path / "a.png")
+    pixels = np.full((2, 3, 3), 7, np.uint8)
+    data = read([picture(1), Image.open(tmp_path / "a.png"), pixels, file_of(9, "JPEG")], captions=list("abcd"))
+    table = read(datasets.Dataset.from_dict({"image": [file_of(1), file_of(2)], "caption": ["a", "b"]}))
+    for one in (data, table):
+        for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+            same(again, one)
+            assert [each.read() for each in again.paths] == [each.read() for each in one.paths]
+
+
+def test_no_value_is_no_caption() -> None:
+    captions = ["a", float("nan"), None, pd.NA, ["b", float("nan"), None, "c"], np.float64("nan")]
+    data = read([picture(shade) for shade in range(6)], captions=captions)
+    assert (data.captions, data.image_of_caption.tolist()) == (("a", "b", "c"), [0, 4, 4])
+
+
+def test_captions_are_whatever_can_be_listed() -> None:
+    pictures = [picture(1), picture(2)]
+    for captions in (("a", "b"), iter(["a", "b"]), pd.Series(["a", "b"]), np.array(["a", "b"])):
+        assert read(pictures, captions=captions).captions == ("a", "b")
+
+
+def test_columns_may_be_called_by_numbers() -> None:
+    frame = pd.DataFrame({0: [picture(1)], 1: ["a"], 2: ["b"]})
+    assert read(frame, image=0, caption=1).captions == ("a",)
+    assert read(frame, image=0, caption=[2, 1]).captions == ("b", "a")
+    assert read(frame, image=0, caption=np.array([2, 1])).captions == ("b", "a")
+
+
+def test_a_collection_is_given_back() -> None:
+    data = read([picture(1)], captions=["a"])
+    assert read(data) is data
+    for options in ({"layout": "table"}, {"captions": ["b"]}, {"split": "train"}, {"exclude": "*.png"}):
+        with pytest.raises(UserError, match=f"^{next(iter(options))}=: this collection was read before; leave it out"):
+            read(data, **options)
+
+
+def test_bytes_that_can_be_no_picture_become_an_issue() -> None:
+    forms = [file_of(1, form) for form in ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000")]
+    data = read([*forms, b"%PDF-1.7 and more of it"], captions=["a"] * 9)
+    found = [one for one in data.issues if one.kind == "no known picture format"]
+    assert [one.where for one in found] == ["memory, picture 8"]
+    assert found[0].detail == "the bytes begin with b'%PDF-1.7 and', as no known picture format does"
+    assert len(data.paths) == 9

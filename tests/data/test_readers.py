@@ -2,6 +2,7 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -285,3 +286,30 @@ def test_of_several_layouts_the_first_is_taken(tmp_path: Path) -> None:
         "precomputed", "flickr8k", "karpathy", "coco", "labelled_features", "labelled_features", "parquet",
         "webdataset", "table", "folder",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"exclude": 3}, "^exclude= got int; give a pattern such as '.*', or a list of them$"),
+        ({"exclude": b"*.png"}, "^exclude= got bytes; give a pattern"),
+        ({"exclude": ["*.png", 3]}, "^exclude= holds int; give a pattern"),
+        ({"layout": ["table"]}, r"^layout=\['table'\]: no such layout; there are precomputed"),
+        ({"path": ""}, r"^the path is empty; give a folder or a file, or '\.' for the current folder$"),
+        ({"path": [""]}, "^the path is empty"),
+        ({"path": "no\nsuch"}, r"no\\nsuch: no such file or folder; correct the path$"),
+        ({"path": ["no\nsuch"]}, r"no\\nsuch: no such file or folder; correct the path$"),
+        ({"captions": "no\nsuch"}, r"no\\nsuch: no such file or folder; correct the path$"),
+    ],
+)
+def test_wrong_arguments_have_one_line(arguments: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        read(**{"path": tmp_path, **arguments})
+    assert "\n" not in str(caught.value)
+
+
+def test_one_text_is_one_pattern(tmp_path: Path) -> None:
+    for name in ("a.png", "b.jpg", "png.jpg"):
+        (tmp_path / name).touch()
+    for exclude in ("*.png", ["*.png"], ("*.png",), iter(["*.png"])):
+        assert read(tmp_path, exclude=exclude).image_ids == ("b.jpg", "png.jpg")

@@ -32,6 +32,9 @@ NO_SPLIT = "none"
 NOT_READ = "not read"
 """Kind of the issues that count files which are not read, a sort a line."""
 
+_MAPPINGS = ("columns", "fallbacks")
+"""Fields of a collection that are mappings, which nobody may write to."""
+
 
 @dataclass(frozen=True)
 class Issue:
@@ -137,6 +140,7 @@ class ImageCaptions:
     def __post_init__(self) -> None:
         owners = np.asarray(self.image_of_caption, dtype=np.int64)
         object.__setattr__(self, "image_of_caption", owners)
+        self._seal()
         if owners.shape != (len(self.captions),):
             raise UserError(
                 f"{self.name}: {len(self.captions)} captions but image_of_caption has shape {owners.shape};"
@@ -169,6 +173,19 @@ class ImageCaptions:
         for what, ids in (("image id", self.image_ids), ("caption id", self.caption_ids)):
             if (twice := _first_duplicate(ids)) is not None:
                 raise UserError(f"{self.name}: {what} {twice!r} stands twice; ids must be unique")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All fields as values that pickle and ``copy.deepcopy`` take; pictures in memory bring their bytes along."""
+        return {**vars(self), **{name: dict(getattr(self, name)) for name in _MAPPINGS}}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self._seal()
+
+    def _seal(self) -> None:
+        for name in _MAPPINGS:
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
     def __repr__(self) -> str:
         return in_few_lines(self._title(), self._facts())

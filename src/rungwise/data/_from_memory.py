@@ -7,8 +7,9 @@ Columns are recognised by the names that tables and Parquet files on the disk ha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from numbers import Number
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,7 +18,15 @@ import numpy as np
 from rungwise.core import UserError, user_path
 from rungwise.core.network import address_of
 from rungwise.data._collection import ImageCaptions
-from rungwise.data.files import IN_MEMORY, EncodedOnce, MemoryPicture, PackedPicture, Picture
+from rungwise.data.files import (
+    IN_MEMORY,
+    EncodedOnce,
+    MemoryPicture,
+    PackedPicture,
+    Picture,
+    fault_of_pixels,
+    may_be_picture,
+)
 from rungwise.data.layouts import (
     CAPTION_COLUMNS,
     IMAGE_COLUMNS,
@@ -35,6 +44,8 @@ LAYOUT = "memory"
 _NUMBERED = re.compile(rf"({'|'.join(CAPTION_COLUMNS)})[_ -]?(\d+)")
 _WEB = re.compile(r"https?://", re.IGNORECASE)
 _SHOWN = 12
+_OF_LISTS = "picture"
+"""What messages call a row of lists."""
 
 Captions = str | Sequence[str] | None
 """The captions of one picture: a text, several, or none."""
@@ -53,10 +64,19 @@ def is_dataset(source: object) -> bool:
 
 def holds_lists(source: object, captions: object) -> bool:
     """Whether pictures and captions are given as lists, and not as folders and a file of captions."""
-    if isinstance(source, str | Path) or not isinstance(source, Sequence):
+    if isinstance(source, str | Path | bytes | bytearray | memoryview) or not isinstance(source, Sequence):
         return False
     given = captions is not None and not isinstance(captions, str | Path)
     return given or any(not isinstance(one, str | Path) for one in source)
+
+
+def type_name(value: object) -> str:
+    """The type of a wrong argument, for a message about it.
+
+    >>> type_name(5), type_name(None)
+    ('int', 'None')
+    """
+    return "None" if value is None else type(value).__name__
 
 
 def _is_of(source: object, library: str, kind: str) -> bool:
@@ -82,30 +102,51 @@ def from_lists(
     Args:
         pictures: (n,) Pillow pictures, paths, bytes of picture files, or uint8 arrays of (height, width, 3). One that
             stands several times is one picture with several captions.
-        captions: (n,) a text, several or None for each.
+        captions: (n,) a text, several or None for each; NaN is none.
         ids: (n,) ids; else a path is an id, and other pictures are counted from 0.
         splits: (n,) names of splits.
         folder: Folder of paths that are relative.
         name: Name of the collection.
 
     Raises:
-        UserError: If lengths differ, no picture is there, or an id stands for several pictures.
+        UserError: If lengths differ, no picture is there, a caption is no text, an array is no picture, or an id stands
+            for several pictures.
 
     >>> from PIL import Image
     >>> data = from_lists([Image.new("L", (2, 2)), Image.new("L", (2, 2), 9)], ["black", ["grey", "dark"]])
     >>> data.image_ids, data.captions, data.image_of_caption.tolist()
     (('0', '1'), ('black', 'grey', 'dark'), [0, 1, 1])
     """
-    columns = {"image": pictures, "caption": captions, "id": ids, "split": splits}
-    for what, given in columns.items():
-        if given is not None and len(given) != len(pictures):
-            raise UserError(f"{len(pictures)} pictures but {len(given)} {what}s; give one for each picture")
-    there = {what: list(given) for what, given in columns.items() if given is not None}
+    images = _listed("pictures", pictures, None)
+    if not images:
+        raise UserError(f"{name}: the list of pictures is empty; give at least one picture")
+    there = {"image": images}
+    columns = {"caption": ("captions", captions), "id": ("ids", ids), "split": ("splits", splits)}
+    there |= {what: _listed(*given, len(images)) for what, given in columns.items() if given[1] is not None}
     rows = [dict(zip(there, cells, strict=True)) for cells in zip(*there.values(), strict=True)]
     use = _Use("image", ("caption",) if captions is not None else (), "id" if ids is not None else None)
     use.split = "split" if splits is not None else None
-    part = _Part(list(there), rows, lambda row: pictures[row], use, "", "picture", has_ids=ids is not None)
+    part = _Part(list(there), rows, images.__getitem__, use, "", _OF_LISTS, has_ids=ids is not None)
     return _read([part], name, Path(folder))
+
+
+def _listed(parameter: str, given: object, count: int | None) -> list[Any]:
+    """The cells of a list; a UserError if it is none, or has not one for each of so many pictures."""
+    pictures = "picture" if count == 1 else "pictures"
+    each = "one or several texts" if parameter == "captions" else "one"
+    remedy = "give a list of pictures" if count is None else f"give a list with {each} for each"
+    if isinstance(given, str) and count is not None:
+        raise UserError(f"{parameter}= is one text for {count} {pictures}; {remedy}")
+    wrong = UserError(f"{parameter}= got {type_name(given)}; {remedy}")
+    if isinstance(given, str | bytes | bytearray | memoryview | Mapping | Set) or is_frame(given) or _is_image(given):
+        raise wrong
+    if not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
+        raise wrong
+    cells = [_plain(one) for one in given]
+    if count is not None and len(cells) != count:
+        entries = "entry" if len(cells) == 1 else "entries"
+        raise UserError(f"{parameter}= has {len(cells)} {entries} for {count} {pictures}; {remedy}")
+    return cells
 
 
 def from_frame(
@@ -130,7 +171,8 @@ def from_frame(
         name: Name of the collection.
 
     Raises:
-        UserError: If a column is missing, no picture is there, or an id that was asked for stands for several pictures.
+        UserError: If a column is missing, no picture is there, a caption is bytes, an array is no picture, or an id
+            that was asked for stands for several pictures.
 
     >>> import pandas as pd
     >>> from PIL import Image
@@ -140,6 +182,8 @@ def from_frame(
     >>> data.captions, dict(data.columns)
     (('black', 'grey'), {'year': (2020, 2021)})
     """
+    if not len(frame):
+        raise UserError(f"{name}: the DataFrame has no rows; give one with a row for each picture or caption")
     names = [str(one) for one in frame.columns]
     if len(set(names)) < len(names):
         again = next(one for one in names if names.count(one) > 1)
@@ -176,9 +220,12 @@ def from_dataset(
     """
     parts = dict(dataset.items()) if isinstance(dataset, Mapping) else {"": dataset}
     found = []
-    for called, one in parts.items():
+    for one in parts.values():
         if not hasattr(one, "select_columns") or not hasattr(one, "__len__"):
             raise UserError(f"{name}: is a stream without an end; give a Dataset, such as of take(1000)")
+    if not any(map(len, parts.values())):
+        raise UserError(f"{name}: the {type_name(dataset)} has no rows; give one with a row for each picture")
+    for called, one in parts.items():
         found.append(_dataset_part(one, called, name, (image, caption, split, id)))
     return _read(found, name, Path(folder))
 
@@ -290,18 +337,24 @@ def _use(
     columns: Sequence[str],
     held: Sequence[str],
     name: str,
-    image: str | None,
-    caption: str | Sequence[str] | None,
-    split: str | None,
-    own_id: str | None,
+    image: object,
+    caption: object,
+    split: object,
+    own_id: object,
 ) -> _Use:
     """The use of each column: what was asked for, else the first with a usual name."""
-    captions = () if caption is None else (caption,) if isinstance(caption, str) else tuple(caption)
+    is_one = isinstance(caption, str | bytes | Mapping) or not isinstance(caption, Iterable)
+    several: Any = () if caption is None else (caption,) if is_one else caption
+    captions = tuple(_column("caption", one) for one in several)
+    image, split, own_id = (
+        None if one is None else _column(parameter, one)
+        for parameter, one in (("image", image), ("split", split), ("id", own_id))
+    )
     shown = ", ".join(columns[:_SHOWN]) or "none"
     asked = [("image", image), ("split", split), ("id", own_id), *(("caption", one) for one in captions)]
     for what, column in asked:
         if column is not None and column not in columns:
-            raise UserError(f"{name}: there is no column {column!r} ({what}); there are {shown}")
+            raise UserError(f"{name}: there is no column {column!r} ({what}=); there are {shown}")
     written = {column.strip().lower(): column for column in reversed(columns)}
     used = {one for one in (image, split, own_id, *captions) if one is not None}
     use = _Use(image, captions, own_id, split)
@@ -342,6 +395,13 @@ def _use(
     return use
 
 
+def _column(parameter: str, given: object) -> str:
+    """The name of a column that was asked for; a frame may call its columns by numbers."""
+    if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
+        raise UserError(f"{parameter}= got {type_name(given)}; give the name of a column")
+    return str(given)
+
+
 @dataclass
 class _Part:
     """A table: its columns and rows without pictures, the picture of each row, and the split that all are in."""
@@ -359,11 +419,15 @@ def _read(parts: Sequence[_Part], name: str, folder: Path) -> ImageCaptions:
     gatherer = Gatherer(None)
     known: dict[str, object] = {}
     all_ids: set[str] = set()
-    first_missing = ""
+    first_missing = first_doubt = ""
+    doubts = 0
     for part in parts:
         use, where = part.use, f"{name}/{part.split}" if part.split else name
         rows = list(part.rows)
         cells = [part.picture(number) for number in range(len(rows))]
+        for number, cell in enumerate(cells):
+            if isinstance(cell, np.ndarray) and (fault := fault_of_pixels(cell)):
+                raise UserError(f"{where}, {part.what} {number}: {fault}")
         for note in use.notes:
             gatherer.issue("several columns", where, note)
         if use.left:
@@ -377,7 +441,7 @@ def _read(parts: Sequence[_Part], name: str, folder: Path) -> ImageCaptions:
         further = [column for column in part.columns if column not in consumed]
         for number, (row, cell, image_id) in enumerate(zip(rows, cells, ids, strict=True)):
             place = f"{where}, {part.what} {number}"
-            texts = [text for column in use.captions for text in _captions(row.get(column))]
+            texts = [text for column in use.captions for text in _texts(row.get(column), part, column, place)]
             picture = known.get(image_id)
             if picture is None:
                 found = _picture(cell, image_id, folder)
@@ -386,6 +450,9 @@ def _read(parts: Sequence[_Part], name: str, folder: Path) -> ImageCaptions:
                     gatherer.issue("missing picture", place, f"{found}{left_out(texts)}")
                     continue
                 known[image_id] = picture = found
+                if doubt := _doubt(found):
+                    first_doubt, doubts = first_doubt or f"{place}: {doubt}", doubts + 1
+                    gatherer.issue("no known picture format", place, doubt)
             assert isinstance(picture, Path | PackedPicture)
             position = gatherer.packed(image_id, picture, place, texts)
             if position is None:
@@ -400,7 +467,10 @@ def _read(parts: Sequence[_Part], name: str, folder: Path) -> ImageCaptions:
             for at, text in enumerate(texts):
                 gatherer.caption(position, text, place, caption_ids[at] if caption_ids else None)
     if not known and first_missing:
-        raise UserError(f"{first_missing}, and no other picture is there; correct the names, or say folder=")
+        remedy = "give pictures, or the whole paths of their files"
+        raise UserError(f"{first_missing}, and no other picture is there; {remedy}")
+    if known and doubts == len(known):
+        raise UserError(f"{first_doubt}, and no other picture is there; give the bytes of picture files")
     return gatherer.collection(name, LAYOUT)
 
 
@@ -490,7 +560,15 @@ def _picture(cell: object, called: str, folder: Path) -> Picture | str:
     if _is_image(cell) or isinstance(cell, np.ndarray):
         pixels: Any = cell
         return MemoryPicture(IN_MEMORY, called, EncodedOnce(pixels))
-    return "the cell is empty" if cell is None else f"a {type(cell).__name__} is no picture"
+    return "the cell is empty" if cell is None else f"got {type_name(cell)}, which is no picture"
+
+
+def _doubt(picture: object) -> str:
+    """Why bytes in memory can be no picture, as far as their beginning tells; empty if they may be one."""
+    content = picture.content if isinstance(picture, MemoryPicture) else None
+    if not isinstance(content, _Bytes) or may_be_picture(content.data):
+        return ""
+    return f"the bytes begin with {content.data[:_SHOWN]!r}, as no known picture format does"
 
 
 @dataclass(frozen=True)
@@ -509,15 +587,39 @@ def _plain(cell: Any) -> Any:
         cell = cell.item()
     if cell is None or _is_image(cell) or isinstance(cell, str | bytes | list | tuple | Mapping | np.ndarray):
         return cell
-    return None if type(cell).__name__ in ("NAType", "NaTType") or cell != cell else cell
+    is_nan = isinstance(cell, Number) and cell != cell
+    return None if is_nan or type(cell).__name__ in ("NAType", "NaTType") else cell
 
 
 def _value(cell: Any) -> Any:
     return cell.tolist() if isinstance(cell, np.ndarray) else list(cell) if isinstance(cell, tuple) else cell
 
 
+def _texts(cell: Any, part: _Part, column: str, place: str) -> list[str]:
+    """The captions of a cell; a UserError if it holds what is no text."""
+    if (wrong := _no_text(cell, numbers=part.what != _OF_LISTS)) is not None:
+        of = "captions=" if part.what == _OF_LISTS else f"column {column!r} (caption=)"
+        remedy = "decode them to text" if isinstance(wrong, bytes | bytearray) else "give text"
+        raise UserError(f"{place}: {of} holds {type_name(wrong)}; {remedy}")
+    return _captions(cell)
+
+
+def _no_text(cell: Any, *, numbers: bool) -> object:
+    """What a cell of captions holds that is no text; None if there is no such thing."""
+    cell = _plain(cell)
+    if isinstance(cell, Mapping) and "raw" in cell:
+        cell = cell["raw"]
+    if isinstance(cell, list | tuple | np.ndarray):
+        return next((wrong for one in cell if (wrong := _no_text(one, numbers=numbers)) is not None), None)
+    if cell is None or isinstance(cell, str):
+        return None
+    is_wrong = _is_image(cell) or isinstance(cell, bytes | bytearray | memoryview)
+    return cell if is_wrong or not numbers else None
+
+
 def _captions(cell: Any) -> list[str]:
     """The texts of a cell: one, several, or none."""
+    cell = _plain(cell)
     if cell is None:
         return []
     if isinstance(cell, Mapping):

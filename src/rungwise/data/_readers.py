@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,17 @@ import numpy as np
 
 from rungwise.core import UserError, require_there, user_path
 from rungwise.core.network import address_of, objects_below
+from rungwise.core.output import printable
 from rungwise.data._collection import NOT_READ, CollectionSource, ImageCaptions, Issue
-from rungwise.data._from_memory import from_dataset, from_frame, from_lists, holds_lists, is_dataset, is_frame
+from rungwise.data._from_memory import (
+    from_dataset,
+    from_frame,
+    from_lists,
+    holds_lists,
+    is_dataset,
+    is_frame,
+    type_name,
+)
 from rungwise.data._own_readers import READERS, read_own, recognised_as
 from rungwise.data.files import Exclusions, PackedPicture, map_parts
 from rungwise.data.folders import joined, named_folders
@@ -162,7 +172,8 @@ def read(
     Columns come from files beside the pictures too: XMP, and the JSON of Google Takeout.
 
     What a program holds is read as well: a pandas DataFrame (:func:`from_frame`), a ``Dataset`` or ``DatasetDict`` of
-    Hugging Face (:func:`from_dataset`), or lists of pictures and of captions (:func:`from_lists`).
+    Hugging Face (:func:`from_dataset`), or lists of pictures and of captions (:func:`from_lists`). A collection
+    that was read before is given back as it is.
 
     Args:
         path: A folder, or the file that holds the captions or the features. Or several of them, which become one
@@ -174,8 +185,9 @@ def read(
             captions themselves, one text or several for each of a list of pictures.
         key: Which members of a WebDataset shard belong together: those whose names are equal to the first dot, or with
             ``"stem"`` to the last dot (``Plan 1.5 north.png`` and ``Plan 1.5 north.txt``).
-        exclude: Patterns as in ``.gitignore`` of files and folders that are left out, which are counted. The lines of
-            files called ``.rungwiseignore`` are such patterns too, for their folder and all below.
+        exclude: Patterns as in ``.gitignore`` of files and folders that are left out, which are counted. One text is
+            one pattern. The lines of files called ``.rungwiseignore`` are such patterns too, for their folder and all
+            below.
         join_restval: Count the split ``restval`` of COCO as ``train``.
         captions_only: Look neither for pictures nor for features: captions of pictures that are not there are read too.
         image: Column of the pictures of a frame or dataset.
@@ -206,27 +218,62 @@ def read(
     ()
     """
     columns: dict[str, Any] = {"image": image, "caption": caption, "split": split, "id": id}
-    of_files = {"layout": layout, "key": key != "dot", "exclude": len(exclude) > 0, "join_restval": join_restval}
+    exclude = _patterns(exclude)
+    of_files = {"layout": layout, "key": key != "dot", "exclude": bool(exclude), "join_restval": join_restval}
     of_files["captions_only"] = captions_only
-    is_table = is_frame(path) or is_dataset(path)
-    if is_table or holds_lists(path, captions):
-        needless = [name for name, given in (of_files if is_table else of_files | columns).items() if given]
-        needless += ["captions"] if is_table and captions is not None else []
-        if needless:
-            raise UserError(f"{needless[0]}: is of {'files' if needless[0] in of_files else 'tables'}; leave it out")
-        if not is_table:
+    asked_of_files = [name for name, value in of_files.items() if value]
+    asked_of_tables = [name for name, value in columns.items() if value is not None]
+    if isinstance(path, ImageCaptions):
+        if needless := [*asked_of_files, *asked_of_tables, *(["captions"] if captions is not None else [])]:
+            raise UserError(f"{needless[0]}=: this collection was read before; leave it out, or read its files anew")
+        return path
+    with _one_line():
+        if is_frame(path) or is_dataset(path):
+            if captions is not None:
+                raise UserError("captions=: is of folders and lists; name a column of the table by caption=")
+            if asked_of_files:
+                raise UserError(f"{asked_of_files[0]}: is of files; leave it out")
+            return from_frame(path, **columns) if is_frame(path) else from_dataset(path, **columns)
+        if holds_lists(path, captions):
+            if asked_of_files or asked_of_tables:
+                needless_one, of = (*asked_of_files, *asked_of_tables)[0], "files" if asked_of_files else "tables"
+                raise UserError(f"{needless_one}: is of {of}; leave it out")
             return from_lists(path, captions)  # type: ignore[arg-type]  # as just seen
-        return from_frame(path, **columns) if is_frame(path) else from_dataset(path, **columns)
-    if named := [name for name, given in columns.items() if given is not None]:
-        raise UserError(f"{named[0]}: names a column of a DataFrame or a Dataset; of files leave it out")
-    if not isinstance(path, str | Path | Sequence):
-        raise UserError(
-            f"a {type(path).__name__} is no collection; give a path, a DataFrame, a Dataset, or lists of pictures and"
-            " captions"
-        )
-    files: Any = path
-    source = source_of_files(files, layout=layout, captions=captions, key=key, exclude=exclude)  # type: ignore[arg-type]
-    return _read_source(source, join_restval=join_restval, captions_only=captions_only)
+        if not isinstance(path, str | Path | Sequence) or isinstance(path, bytes | bytearray | memoryview):
+            raise UserError(
+                f"path= got {type_name(path)}, which is no collection; give a path, a DataFrame, a Dataset, or lists"
+                " of pictures and captions"
+            )
+        if asked_of_tables:
+            raise UserError(f"{asked_of_tables[0]}: names a column of a DataFrame or a Dataset; of files leave it out")
+        if not isinstance(path, str | Path) and not path:
+            raise UserError("path= is an empty list; give at least one folder or picture")
+        files: Any = path
+        source = source_of_files(files, layout=layout, captions=captions, key=key, exclude=exclude)  # type: ignore[arg-type]
+        return _read_source(source, join_restval=join_restval, captions_only=captions_only)
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    """Writes out what would break the line of an error, such as the end of a line in the name of a file."""
+    try:
+        yield
+    except UserError as error:
+        error.args = (printable(str(error)).replace("\n", "\\n"),)
+        raise
+
+
+def _patterns(exclude: object) -> tuple[str, ...]:
+    """Patterns of ``exclude=``; one text is one pattern."""
+    if isinstance(exclude, str):
+        return (exclude,)
+    remedy = "give a pattern such as '*.png', or a list of them"
+    if isinstance(exclude, bytes | bytearray | Mapping) or not isinstance(exclude, Iterable):
+        raise UserError(f"exclude= got {type_name(exclude)}; {remedy}")
+    found = tuple(exclude)
+    if wrong := [one for one in found if not isinstance(one, str)]:
+        raise UserError(f"exclude= holds {type_name(wrong[0])}; {remedy}")
+    return found
 
 
 def source_of_files(
@@ -238,7 +285,8 @@ def source_of_files(
     exclude: Sequence[str] = (),
 ) -> CollectionSource:
     """Where a collection is to be read from, for :func:`read_again`; the arguments are those of :func:`read`."""
-    if layout is not None and layout not in LAYOUTS and not READERS.has(layout):
+    known_layout = layout is None or (isinstance(layout, str) and (layout in LAYOUTS or READERS.has(layout)))
+    if not known_layout:
         raise UserError(
             f"layout={layout!r}: no such layout; there are {', '.join([*LAYOUTS, *READERS.names()])}",
             parameters={f"layout={layout!r}": "layout"},
@@ -246,10 +294,19 @@ def source_of_files(
     if key not in get_args(Key):
         raise UserError(f"key={key!r}: is none of {', '.join(get_args(Key))}", parameters={f"key={key!r}": "key"})
     alone = isinstance(path, str | Path)
+    if "" in ((path,) if isinstance(path, str | Path) else path):
+        raise UserError("the path is empty; give a folder or a file, or '.' for the current folder")
+    if captions is not None and not isinstance(captions, str | Path):
+        raise UserError(
+            f"captions= got {type_name(captions)}; of a folder give the path of the file that holds its captions"
+        )
+    if captions == "":
+        raise UserError("captions= is empty; give the file that holds the captions, or leave it out")
     named = {"": user_path(path)} if isinstance(path, str | Path) else named_folders(path)
     if captions is not None and not alone:
         raise UserError(
-            f"captions={str(captions)!r}: is of the pictures of one folder, and {len(named)} are given; give one",
+            f"captions={str(captions)!r}: is the file of one folder, and a list of {len(named)} is given; give one"
+            " folder, or a list of captions",
             parameters={f"captions={str(captions)!r}": "captions"},
         )
     return CollectionSource(
@@ -258,7 +315,7 @@ def source_of_files(
         names=() if alone else tuple(named),
         captions="" if captions is None else _absolute(user_path(captions)),
         key=key,
-        exclude=(exclude,) if isinstance(exclude, str) else tuple(exclude),
+        exclude=_patterns(exclude),
     )
 
 

@@ -56,7 +56,7 @@ def test_what_cannot_be_joined_is_refused(root: Path) -> None:
     (root / "rows/ids.txt").write_text("a\nb\n")
     (root / "link").symlink_to(root / "oslo")
     for paths, message in (
-        ([], "no folder was given"),
+        ([], "path= is an empty list; give at least one folder or picture"),
         (["rome", "other/rome"], "'rome' is the name of .*rome too; give one as NAME="),
         (["rome", "rome/sub"], "lies in the other; give the outer one alone"),
         (["rome/sub", "rome"], "lies in the other"),

@@ -14,10 +14,12 @@ from ._file_kinds import VIDEO_SUFFIXES as VIDEO_SUFFIXES
 from ._file_kinds import has_known_ending as has_known_ending
 from ._file_kinds import is_of_programs as is_of_programs
 from ._file_kinds import is_other_picture as is_other_picture
+from ._file_kinds import may_be_picture as may_be_picture
 from ._file_kinds import picture_suffix as picture_suffix
 from ._memory_pictures import IN_MEMORY as IN_MEMORY
 from ._memory_pictures import EncodedOnce as EncodedOnce
 from ._memory_pictures import MemoryPicture as MemoryPicture
+from ._memory_pictures import fault_of_pixels as fault_of_pixels
 from ._number_files import ENDINGS as ENDINGS
 from ._number_files import delimiter_of as delimiter_of
 from ._number_files import is_header as is_header

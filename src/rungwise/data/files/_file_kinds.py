@@ -63,6 +63,10 @@ _BMP_HEADERS = frozenset({12, 40, 52, 56, 64, 108, 124})
 _BRANDS = {
     b"avif": ".avif", b"avis": ".avif", b"heic": ".heic", b"heix": ".heic", b"hevc": ".heic", b"mif1": ".heif",
 }  # fmt: skip
+_BEGINNINGS_OF_PICTURES = (
+    b"\xff\xd8", b"\x89PNG", b"GIF8", b"II", b"MM", b"BM", b"RIFF", b"\xff\x4f\xff\x51", b"\0\0\0\x0cjP",
+    *(b"P" + bytes([mark]) for mark in b"0123456789fFy"),
+)  # fmt: skip
 SIGNATURE_BYTES = 64
 """Bytes from the beginning of a file that :func:`picture_suffix` looks at."""
 
@@ -126,3 +130,12 @@ def picture_suffix(start: bytes) -> str:
     # Two letters alone would make pictures of many texts.
     is_bitmap = start.startswith(b"BM") and start[6:10] == b"\0\0\0\0"
     return ".bmp" if is_bitmap and int.from_bytes(start[14:18], "little") in _BMP_HEADERS else ""
+
+
+def may_be_picture(start: bytes) -> bool:
+    r"""Whether a file that begins so may be a picture; False if no decoder here would even try it.
+
+    >>> may_be_picture(b"\xff\xd8\xff\xe0..."), may_be_picture(b"P6 2 2 255 ..."), may_be_picture(b"%PDF-1.7")
+    (True, True, False)
+    """
+    return start.startswith(_BEGINNINGS_OF_PICTURES) or start[4:8] == b"ftyp"

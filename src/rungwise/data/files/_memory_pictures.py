@@ -73,6 +73,9 @@ class EncodedOnce:
         self._picture: Image.Image | NDArray[Any] | None = picture
         self._data = b""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_picture": None, "_data": self()}  # an open file behind the picture cannot be copied
+
     def __call__(self) -> bytes:
         """The bytes of a PNG file, or of TIFF where PNG does not hold such pixels."""
         picture = self._picture
@@ -104,12 +107,24 @@ def _encoded(picture: Image.Image) -> bytes:
     return file.getvalue()
 
 
+def fault_of_pixels(pixels: NDArray[Any]) -> str:
+    """Why an array is no picture, and what to give; empty if it is one.
+
+    >>> fault_of_pixels(np.zeros((2, 3, 3), np.uint8)), fault_of_pixels(np.zeros((2, 3, 3)))[:47]
+    ('', 'an array of float64 and shape (2, 3, 3) is no p')
+    """
+    has_shape = pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))
+    if pixels.dtype == np.uint8 and has_shape and pixels.size:
+        return ""
+    return (
+        f"an array of {pixels.dtype} and shape {pixels.shape} is no picture; give uint8 (height, width, 3),"
+        " (height, width) or (height, width, 4)"
+    )
+
+
 def _of_array(pixels: NDArray[Any]) -> Image.Image:
     from PIL import Image
 
-    if pixels.dtype != np.uint8 or not (pixels.ndim == 2 or (pixels.ndim == 3 and pixels.shape[2] in (3, 4))):
-        raise UserError(
-            f"an array of {pixels.dtype} and shape {pixels.shape} is no picture; give uint8 of (height, width),"
-            " (height, width, 3) or (height, width, 4)"
-        )
+    if fault := fault_of_pixels(pixels):
+        raise UserError(fault)
     return Image.fromarray(np.ascontiguousarray(pixels))
