@@ -77,6 +77,21 @@ def is_imported(name: str) -> bool:
     return module_name(name) in sys.modules
 
 
+def is_on_path(name: str) -> bool:
+    """Whether a module of a name without a dot is on Python's import path; nothing is imported.
+
+    A name with a dot would import the package before it.
+
+    >>> is_on_path("json"), is_on_path("no_such_module")
+    (True, False)
+    """
+    assert "." not in name, name
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError, OSError):  # of a module that is there without a specification, or an odd path
+        return name in sys.modules
+
+
 def _check_names(names: Iterable[str], where: str) -> None:
     """Refuse what is no dotted name of a module, such as the path of a file.
 
