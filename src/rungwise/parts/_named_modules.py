@@ -15,6 +15,7 @@ from types import ModuleType
 from rungwise.core import UserError
 from rungwise.core.compute import send_whole
 from rungwise.core.output import printable
+from rungwise.parts._entry_points import package_of
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _LONGEST = 200
@@ -23,6 +24,9 @@ _imported: dict[str, None] = {}
 """What was imported, as it was named, in order; files by their whole paths."""
 _files: dict[str, Path] = {}
 """Files that were imported, by the names of their modules."""
+_owned: dict[str, None] = {}
+"""Names of all modules that were imported because they were named, also by commands that have ended."""
+_OURS = "rungwise"
 
 
 def import_named(names: Iterable[str], *, option: str = "--module") -> None:
@@ -48,10 +52,11 @@ def import_named(names: Iterable[str], *, option: str = "--module") -> None:
         if name.endswith(_SUFFIX):
             _import_file(name, option)
             _imported[str(_whole(name))] = None
+            _owned[_whole(name).stem] = None
         else:
             _check_names([name], option)
             _import_module(name, option)
-            _imported[name] = None
+            _imported[name] = _owned[name] = None
 
 
 @contextmanager
@@ -138,7 +143,11 @@ def _import_file(name: str, option: str) -> None:
     if not path.is_file():
         raise UserError(f"{option} {name}: there is no such file; give a file that ends with .py, or a module's name")
     stem = path.stem
-    _check_names([stem], f"{option} {name}")
+    if not stem.isidentifier() or len(stem) > _LONGEST:
+        raise UserError(
+            f"{option} {name}: {printable(stem)[:_LONGEST]!r} is no name of a module; give the file a name of letters,"
+            " digits and _, such as mylosses.py"
+        )
     if _files.get(stem) == path:
         return
     known = sys.modules.get(stem)
@@ -188,6 +197,21 @@ def failures_of(where: str, file: str | None = None) -> Iterator[None]:
         said = " ".join(str(error).split())[:_LONGEST] or "no reason given"
         place = _place(error, file)
         raise UserError(f"{where}: its code fails{place} with {type(error).__name__}: {said}; mend it") from error
+
+
+def own_place(error: BaseException) -> tuple[str, int] | None:
+    """File and line of the innermost frame of a traceback that is of a named module or an entry point; None without one.
+
+    A module that was named as a part of a package stands for all of that package.
+    """
+    roots = {name.partition(".")[0] for name in _owned} - {_OURS}
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] in roots or package_of(module) is not None:
+            found = (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
 
 
 def _place(error: BaseException, wanted: str | None) -> str:
