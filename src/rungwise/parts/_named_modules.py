@@ -200,9 +200,9 @@ def failures_of(where: str, file: str | None = None) -> Iterator[None]:
 
 
 def own_place(error: BaseException) -> tuple[str, int] | None:
-    """File and line of the innermost frame of a traceback that is of a named module or an entry point; None without one.
+    """File and line of the innermost frame of a traceback that is of a named module or an entry point.
 
-    A module that was named as a part of a package stands for all of that package.
+    None where there is no such frame. A module that was named as a part of a package stands for all of that package.
     """
     roots = {name.partition(".")[0] for name in _owned} - {_OURS}
     found, trace = None, error.__traceback__
