@@ -38,6 +38,16 @@ def test_a_result_survives_the_file(result, tmp_path, per_query):
             again.per_query("i2t/R@1")
 
 
+def test_a_result_gives_its_names_and_numbers_as_a_mapping_does(result):
+    assert "i2t/R@1" in result
+    assert "i2t/R@2" not in result
+    assert 0 not in result
+    assert list(result) == list(result.keys()) == list(result.numbers)
+    assert dict(result) == result.numbers
+    assert {**result} == result.numbers
+    assert bool(result)
+
+
 def test_the_file_says_what_was_measured(result, tmp_path):
     result.to_json(tmp_path / "result.json")
     content = json.loads((tmp_path / "result.json").read_text())

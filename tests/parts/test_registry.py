@@ -23,6 +23,7 @@ from rungwise.core import UserError, checked, from_plain
 from rungwise.data import CollectionReader, ImageCaptions, read
 from rungwise.encoders import ImageSideConfig
 from rungwise.index import Index
+from rungwise.losses import BlockLoss
 from rungwise.models import VSEConfig, load
 from rungwise.parts import Origins, origins_of, recorded, recorded_in
 from rungwise.scenes import SceneConfig, generate
@@ -236,6 +237,21 @@ def test_an_encoder_is_a_configuration_by_its_kind() -> None:
     with pytest.raises(UserError, match="model.image.faded_for_a_test.cell: unexpected, .* did you mean cells"):
         from_plain(TrainConfig, {"model": {"image": {"kind": "faded_for_a_test", "cell": 3}}}, "x")
     assert origins_of(config) == Origins((__name__,))
+
+
+class NoMethodForATest(BlockLoss):
+    pass
+
+
+def test_a_class_that_is_not_finished_is_named_with_what_it_lacks() -> None:
+    with pytest.raises(UserError) as refused:
+        from_plain(TrainConfig, {"loss": "no_method_for_a_test"}, "my.yaml")
+    said = (
+        f"the class NoMethodForATest of the module {__name__} is no loss yet: it lacks per_query; write what is missing"
+    )
+    assert said in str(refused.value)
+    with pytest.raises(UserError, match="there is no loss 'no_method_for_a_tes'; there are"):
+        from_plain(TrainConfig, {"loss": "no_method_for_a_tes"}, "my.yaml")
 
 
 def test_a_reader_is_asked_where_ours_know_nothing_and_gives_a_collection(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -108,6 +108,8 @@ class Result(InTables, JsonForm):
     (100.0, 600.0, (2,))
     >>> Result.from_json(result.to_json()) == result
     True
+    >>> "i2t/R@1" in result, list(result)[:2], dict(result) == result.numbers
+    (True, ['i2t/R@1', 't2i/R@1'], True)
     """
 
     __pydantic_config__ = IN_FILE
@@ -145,6 +147,18 @@ class Result(InTables, JsonForm):
         if name not in self.numbers:
             raise KeyError(f"{name!r} was not measured; there are {', '.join(self.numbers)}")
         return self.numbers[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the number with this name was measured."""
+        return name in self.numbers
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the numbers, so that ``dict(result)`` gives the numbers by name."""
+        return iter(self.numbers)
+
+    def keys(self) -> KeysView[str]:
+        """Names of the numbers."""
+        return self.numbers.keys()
 
     def per_query(self, name: str) -> NDArray[np.float64]:
         """(queries,) values of a measure in the order of the data; NaN where a query has none.

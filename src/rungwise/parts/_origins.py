@@ -75,7 +75,8 @@ class Origins:
 
 def _to_give(modules: Iterable[str]) -> str:
     """The options that name modules; one without a dot that is not on the import path was a file somewhere."""
-    by_name, by_file = [], []
+    by_name: list[str] = []
+    by_file: list[str] = []
     for one in modules:
         (by_name if "." in one or is_on_path(one) else by_file).append(one)
     said = [" ".join(f"--module {quote(one)}" for one in by_name)] if by_name else []
