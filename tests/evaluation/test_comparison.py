@@ -208,8 +208,11 @@ def test_numbers_of_measures_that_are_not_known_here_are_listed_and_not_compared
     assert found.unknown == ("i2t/ForeignForATest", "t2i/ForeignForATest")
     assert "not known here" in found.left_out()[0]
     assert found.left_out()[0] in found.to_markdown()
-    with pytest.raises(UserError, match="measure 'ForeignForATest'"):
+    refused = r"compared by .*i2t/ForeignForATest.*: not known here; name the module of the measure \(--module\)"
+    with pytest.raises(UserError, match=refused):
         compare(one, other, ["i2t/ForeignForATest"])
+    with pytest.raises(UserError, match=refused):
+        compare(one.of_measures(["ForeignForATest"]), other.of_measures(["ForeignForATest"]))
 
 
 def test_numbers_without_a_value_are_listed_and_not_compared():

@@ -9,6 +9,7 @@ import rungwise
 from rungwise.core import UserError
 from rungwise.evaluation import Provenance, Result, evaluate
 from rungwise.evaluation._protocols import ConsecutiveFolds
+from rungwise.metrics import MRR
 from tests.odd_files import on_posix, put
 
 
@@ -35,6 +36,16 @@ def test_a_result_survives_the_file(result, tmp_path, per_query):
     else:
         with pytest.raises(KeyError, match="no values per query here; there are none"):
             again.per_query("i2t/R@1")
+
+
+def test_a_result_gives_its_names_and_numbers_as_a_mapping_does(result):
+    assert "i2t/R@1" in result
+    assert "i2t/R@2" not in result
+    assert 0 not in result
+    assert list(result) == list(result.keys()) == list(result.numbers)
+    assert dict(result) == result.numbers
+    assert {**result} == result.numbers
+    assert bool(result)
 
 
 def test_the_file_says_what_was_measured(result, tmp_path):
@@ -236,3 +247,39 @@ def test_folds_are_averaged_as_they_were(tmp_path):
     assert len(many.gallery["i2t"]) == 5
     many.to_json(tmp_path / "r.json")
     assert Result.from_json(tmp_path / "r.json") == many
+
+
+@pytest.fixture
+def foreign() -> Result:
+    """A result with a measure whose module is not imported here; its numbers stand first."""
+
+    class Foreign(MRR):
+        name = "ForeignInAResult"
+
+    found = evaluate(
+        similarity=np.eye(3)[[1, 0, 2]], image_of_caption=[0, 1, 2], measures=["ForeignInAResult", "R@1", "rsum"]
+    )
+    Foreign.name = ""
+    return Result.from_json(found.to_json())
+
+
+def test_numbers_of_a_measure_that_is_not_known_here_stand_last_without_an_interval(foreign: Result) -> None:
+    assert list(foreign.intervals()) == [name for name in foreign.numbers if "Foreign" not in name]
+    frame = foreign.to_frame()
+    assert list(frame.index[-2:]) == ["i2t/ForeignInAResult", "t2i/ForeignInAResult"]
+    assert frame["low"].isna().tolist() == [False] * (len(frame) - 2) + [True, True]
+    assert "| ForeignInAResult | 66.7 | 66.7 | percent |" in foreign.to_markdown()
+    assert "ForeignInAResult" in foreign._repr_html_()
+    assert "R@10 100.0, ForeignInAResult 66.7" in repr(foreign)
+    with pytest.raises(UserError, match="no measure 'ForeignInAResult'"):
+        foreign.interval("i2t/ForeignInAResult")
+
+
+def test_a_measure_that_is_not_known_here_is_asked_for_by_its_exact_name(foreign: Result) -> None:
+    found = foreign.of_measures(["R@1", "ForeignInAResult"])
+    assert set(found.numbers) == {f"{way}/{one}" for way in ("i2t", "t2i") for one in ("R@1", "ForeignInAResult")}
+    alone = foreign.of_measures("ForeignInAResult")
+    assert alone.intervals() == {}
+    assert "ForeignInAResult" in alone.to_markdown()
+    with pytest.raises(UserError, match="no measure 'ForeignIn'"):
+        foreign.of_measures(["ForeignIn"])

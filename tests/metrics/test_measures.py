@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core import UserError
-from rungwise.evaluation import evaluate
+from rungwise.evaluation import EvaluationSettings, Shards, evaluate
 from rungwise.metrics import (
     CS,
     ECE,
@@ -200,3 +200,58 @@ def test_a_negative_degree_is_named_by_its_place(direction, place):
     rankings = Rankings(own, relevance, relevance, direction, places=np.array([10, 11]))
     with pytest.raises(UserError, match=rf"relevance, {place}: a degree of -0.3 is negative, .* shift or clip"):
         rankings.ideal(1)
+
+
+@pytest.mark.parametrize(
+    "name", ["R@1", "nDCG@10", "rsum", "Nsum", "né", "Ro ot", "<b>", "x/y", "", "_x", "1x", "a\nb", 3]
+)
+def test_a_name_that_would_not_be_read_back_is_refused_when_the_class_is_made(name):
+    with pytest.raises(UserError) as refused:
+        type("Odd", (Measure,), {"name": name, "__module__": "my_measures"})
+    assert "the measure Odd of the module my_measures may not be called" in str(refused.value)
+    assert "letters, digits and _, and is none of the sums rsum and Nsum" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_class_without_a_name_is_no_family_and_may_stand_between():
+    class Between(Measure):
+        pass
+
+    @dataclass(frozen=True)
+    class BelowBetween(Between):
+        name: ClassVar[str] = "Below_Between2"
+
+        def per_query(self, rankings):
+            return 100.0 / rankings.best_rank
+
+    assert parse("Below_Between2") == BelowBetween()
+
+
+@pytest.mark.parametrize(
+    ("parts", "gives", "said"),
+    [
+        (1, lambda rankings: None, "gives NoneType for 3 queries; return an array of 3 numbers, one for each query"),
+        (1, lambda rankings: rankings.best_rank[:2], r"gives an array of shape \(2,\) for 3 queries"),
+        (1, lambda rankings: 5.0, r"gives an array of shape \(\) for 3 queries"),
+        (1, lambda rankings: ["a", "b", "c"], "gives list for 3 queries"),
+        (
+            2,
+            lambda rankings: rankings.best_rank,
+            r"gives an array of shape \(3,\) for 3 queries; return an array of 3 rows of 2 numbers",
+        ),
+    ],
+)
+@pytest.mark.parametrize("shards", [None, 1])
+def test_values_of_another_shape_are_refused_by_the_name_of_the_measure(parts, gives, said, shards):
+    @dataclass(frozen=True)
+    class Misshapen(Measure):
+        name: ClassVar[str] = "Misshapen"
+
+        def per_query(self, rankings):
+            return gives(rankings)
+
+    Misshapen.parts = parts
+    settings = EvaluationSettings(shards=None if shards is None else Shards(shards))
+    with pytest.raises(UserError, match=rf"the measure Misshapen \(.*Misshapen\): per_query {said}") as refused:
+        evaluate(similarity=np.eye(3), image_of_caption=[0, 1, 2], measures=[Misshapen()], settings=settings)
+    assert "\n" not in str(refused.value)

@@ -117,6 +117,8 @@ def test_a_module_beside_data_or_in_another_folder_is_never_imported(folder, fil
         ("raising_here.py", "raise ValueError('no\\nway')\n", "ValueError: no way; mend it"),
         ("needing_here.py", "import no_such_library_here\n", "it needs the module no_such_library_here"),
         ("json.py", "", "another module is called json"),
+        ("a.b.py", "", "'a.b' is no name of a module; give the file a name of letters"),
+        ("two words.py", "", "'two words' is no name of a module"),
         ("", None, "name a module after it"),
     ],
 )

@@ -19,10 +19,11 @@ from typing import Literal
 import pytest
 
 from rungwise.cli import main
-from rungwise.core import UserError, from_plain
+from rungwise.core import UserError, checked, from_plain
 from rungwise.data import CollectionReader, ImageCaptions, read
 from rungwise.encoders import ImageSideConfig
 from rungwise.index import Index
+from rungwise.losses import BlockLoss
 from rungwise.models import VSEConfig, load
 from rungwise.parts import Origins, origins_of, recorded, recorded_in
 from rungwise.scenes import SceneConfig, generate
@@ -238,6 +239,21 @@ def test_an_encoder_is_a_configuration_by_its_kind() -> None:
     assert origins_of(config) == Origins((__name__,))
 
 
+class NoMethodForATest(BlockLoss):
+    pass
+
+
+def test_a_class_that_is_not_finished_is_named_with_what_it_lacks() -> None:
+    with pytest.raises(UserError) as refused:
+        from_plain(TrainConfig, {"loss": "no_method_for_a_test"}, "my.yaml")
+    said = (
+        f"the class NoMethodForATest of the module {__name__} is no loss yet: it lacks per_query; write what is missing"
+    )
+    assert said in str(refused.value)
+    with pytest.raises(UserError, match="there is no loss 'no_method_for_a_tes'; there are"):
+        from_plain(TrainConfig, {"loss": "no_method_for_a_tes"}, "my.yaml")
+
+
 def test_a_reader_is_asked_where_ours_know_nothing_and_gives_a_collection(tmp_path: Path) -> None:
     (tmp_path / "odd.notes").write_text("x")
     with pytest.raises(UserError, match="the reader of the layout 'notes_for_a_test' gives list, not ImageCaptions"):
@@ -283,8 +299,38 @@ def test_a_record_that_is_no_name_is_left_out(plain: object, found: Origins) -> 
 def test_what_is_missing_is_said_with_what_was_recorded() -> None:
     with recorded(Origins(("their losses.py",))), pytest.raises(UserError) as refused:
         from_plain(TrainConfig, {"loss": "theirs_alone"}, "run/config.yaml")
-    assert "give --module 'their losses.py'" in str(refused.value)
+    assert "give --module 'their losses.py', or import it in Python" in str(refused.value)
     assert (Origins(("/x/my.py",)) | Origins(("my", "other"))).modules == ("/x/my.py", "other")
+
+
+def test_of_a_module_that_was_a_file_its_file_is_to_be_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lies_on_the_path.py").write_text("raise AssertionError")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert Origins(("was_a_file",)).missing.endswith(
+        "give its file, such as --module was_a_file.py, or import it in Python"
+    )
+    assert Origins(("lies_on_the_path",)).missing.endswith("give --module lies_on_the_path, or import it in Python")
+    assert "lies_on_the_path" not in sys.modules
+    several = Origins(("lies_on_the_path", "my_package.losses", "a_file", "another")).missing
+    assert several.endswith(
+        "if you trust them, give --module lies_on_the_path --module my_package.losses and their files, such as"
+        " --module a_file.py --module another.py, or import them in Python"
+    )
+    assert "my_package" not in sys.modules
+
+
+def test_what_lacks_a_part_was_not_checked_and_other_faults_are_faults() -> None:
+    gone = Origins(("was_a_file",))
+    found = checked("config.yaml", lambda: lacking(gone, {"loss": "theirs_alone"}))
+    assert found.wrong == ""
+    assert "--module was_a_file.py" in found.unchecked
+    assert checked("config.yaml", lambda: lacking(gone, {"batch_size": 0})).wrong
+    assert checked("config.yaml", lambda: lacking(Origins(), {"loss": "theirs_alone"})).wrong
+
+
+def lacking(origins: Origins, settings: dict[str, object]) -> str:
+    with recorded(origins):
+        return str(from_plain(TrainConfig, settings, "run/config.yaml"))
 
 
 @pytest.mark.parametrize("kind", ["run", "model", "result", "index", "degrees", "data"])

@@ -104,7 +104,8 @@ def test_runs_are_found_below_a_folder_and_once(tmp_path):
     (line,) = unreadable
     assert line.startswith(f"{odd}: cannot be read: ")
     assert "there is no loss 'their_loss'" in line
-    assert "the module theirs, and what a folder names is not imported; if you trust it, give --module theirs" in line
+    assert "the module theirs, and what a folder names is not imported; if you trust it, give its file, such as" in line
+    assert "such as --module theirs.py, or import it in Python" in line
     assert [run.folder.relative_to(tmp_path).as_posix() for run in found] == ["other", "vsepp/seed-0", "vsepp/seed-1"]
     assert found[0].results == ()
     with pytest.raises(UserError, match="unfinished: holds no run with a model"):

@@ -58,6 +58,19 @@ def test_what_is_wrong_is_named(run: Path) -> None:
     assert "holds nothing of the optimizer" in wrong(run)[0]
 
 
+def test_a_run_whose_loss_is_of_a_module_that_is_missing_was_not_checked(run: Path) -> None:
+    with safe_open(run / "checkpoint.safetensors", framework="pt") as file:
+        state = json.loads(file.metadata()["state"])
+    state["settings"] |= {"loss": {"kind": "their_loss"}, "modules": ["their_file"]}
+    tensors = load_file(run / "checkpoint.safetensors")
+    save_file(tensors, run / "checkpoint.safetensors", metadata=header_of(json.dumps(state), tensors))
+    assert wrong(run) == []
+    (left,) = [check for check in verify_run(run) if check.unchecked]
+    assert str(left).startswith("not checked: checkpoint.safetensors: ")
+    assert "there is no loss 'their_loss' here; it was made with the module their_file" in left.unchecked
+    assert "give its file, such as --module their_file.py, or import it in Python" in left.unchecked
+
+
 def test_lines_of_steps_and_a_configuration_without_its_checksum(run: Path) -> None:
     path = run / "steps.jsonl"
     path.write_text(path.read_text().replace('"epoch": 1', '"epoch": 2', 1))

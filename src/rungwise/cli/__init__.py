@@ -206,6 +206,7 @@ def _explained(error: BaseException, command: str) -> tuple[int, str]:
     from rungwise.cli.frame import failure_of_output
     from rungwise.core import MissingExtraError, UserError, explained, with_options
     from rungwise.core.compute import nearly_out, remedy, shortage
+    from rungwise.parts import own_place
 
     if isinstance(error, ModuleNotFoundError) or getattr(error, "imported", False):
         missing = explained(error, wider=_EXTRAS.get(command, ""))
@@ -236,9 +237,11 @@ def _explained(error: BaseException, command: str) -> tuple[int, str]:
     if short or nearly_out():
         return BAD_INPUT, f"out of memory ({_reason(short or error)}); {remedy(_reason(short or error))}"
     reason = _reason(error)
+    kind = type(error).__name__
+    if place := own_place(error):
+        return BAD_INPUT, f"the code of {place[0]}, line {place[1]}, fails with {kind}: {reason}; mend it"
     files = [str(name) for name in (getattr(error, "filename", None), getattr(error, "filename2", None)) if name]
     where = "; ".join([*files, *_place(error)])
-    kind = type(error).__name__
     return (
         UNFORESEEN,
         f"unforeseen {kind}: {reason} ({where}); run it again with {_TRACEBACK} to see more, and report it",

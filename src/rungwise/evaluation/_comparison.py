@@ -16,7 +16,7 @@ from rungwise.core import UserError
 from rungwise.core.formats import IN_FILE, CheckedJson, Number
 from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line
 from rungwise.evaluation._result import Result
-from rungwise.evaluation.statistics import Interval, MeasureTerm, Numbers, bootstrap, interval_of, redrawn
+from rungwise.evaluation.statistics import Interval, MeasureTerm, Numbers, bootstrap, interval_of, is_known, redrawn
 from rungwise.metrics import CORRELATION, FRACTION, Measure, Total, parse
 
 if TYPE_CHECKING:
@@ -240,16 +240,21 @@ def compare(
     """
     _refuse_different(first, second, labels)
     both = [name for name, number in first.numbers.items() if not np.isnan(number + second.numbers.get(name, np.nan))]
-    common = [name for name in both if _is_known(name)]
+    common = [name for name in both if is_known(name)]
     if not both:
         raise UserError(
             f"{labels[0]} and {labels[1]} have no number in common: one has {', '.join(first.numbers)}, the other"
             f" {', '.join(second.numbers)}; evaluate both with the same measures"
         )
-    asked = (common or both) if names is None else list(names)
+    asked = common if names is None else list(names)
     for name in asked:
         if name not in both:
             raise UserError(f"{name}: has no value in both results; in both are {', '.join(both)}")
+    if foreign := [name for name in (both if names is None and not common else asked) if name not in common]:
+        raise UserError(
+            f"{labels[0]} and {labels[1]} cannot be compared by {', '.join(foreign)}: not known here; name the module"
+            " of the measure (--module), or import it in Python"
+        )
     graded = [name for name in asked if _measure_of(name).graded]
     if graded and first.relevance != second.relevance:
         mine, theirs = (one.relevance or "unknown" for one in (first, second))
@@ -374,15 +379,6 @@ def _said_below(comparison: Comparison) -> list[str]:
 
 def _measure_of(name: str) -> Measure | Total:
     return parse(name.partition("/")[2] or name)
-
-
-def _is_known(name: str) -> bool:
-    """Whether the measure of a number is known here: it may be of a module that nobody named."""
-    try:
-        _measure_of(name)
-    except UserError:
-        return False
-    return True
 
 
 def _refuse_different(first: Result, second: Result, labels: tuple[str, str]) -> None:

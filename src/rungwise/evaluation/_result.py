@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -28,6 +28,8 @@ from rungwise.evaluation.statistics import (
     cells_of,
     class_tables,
     interval_of,
+    is_known,
+    known_first,
     number_text,
 )
 from rungwise.metrics import Measure, Total, parse_all
@@ -106,6 +108,8 @@ class Result(InTables, JsonForm):
     (100.0, 600.0, (2,))
     >>> Result.from_json(result.to_json()) == result
     True
+    >>> "i2t/R@1" in result, list(result)[:2], dict(result) == result.numbers
+    (True, ['i2t/R@1', 't2i/R@1'], True)
     """
 
     __pydantic_config__ = IN_FILE
@@ -143,6 +147,18 @@ class Result(InTables, JsonForm):
         if name not in self.numbers:
             raise KeyError(f"{name!r} was not measured; there are {', '.join(self.numbers)}")
         return self.numbers[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether the number with this name was measured."""
+        return name in self.numbers
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the numbers, so that ``dict(result)`` gives the numbers by name."""
+        return iter(self.numbers)
+
+    def keys(self) -> KeysView[str]:
+        """Names of the numbers."""
+        return self.numbers.keys()
 
     def per_query(self, name: str) -> NDArray[np.float64]:
         """(queries,) values of a measure in the order of the data; NaN where a query has none.
@@ -188,14 +204,27 @@ class Result(InTables, JsonForm):
     def intervals(
         self, names: Iterable[str] | None = None, level: float = 0.95, draws: int = 1000, seed: int = 0
     ) -> dict[str, Interval]:
-        """Bootstrap intervals of several numbers, by default all, from the same draws; fails as :meth:`interval`."""
-        found = bootstrap([self], list(self.numbers) if names is None else list(names), draws, seed)
+        """Bootstrap intervals of several numbers from the same draws; fails as :meth:`interval`.
+
+        By default these are all numbers but those of measures that are not known here.
+        """
+        asked = filter(is_known, self.numbers) if names is None else names
+        found = bootstrap([self], list(asked), draws, seed)
         return {name: interval_of(values[0], level) for name, values in found.items()}
 
     def of_measures(self, measures: Iterable[str | Measure | Total]) -> Result:
-        """The result with only these measures, among those that were taken."""
-        asked = parse_all(measures)
-        kept = {str(term) for one in asked for term in (one, *(one.terms if isinstance(one, Total) else ()))}
+        """The result with only these measures, among those that were taken.
+
+        A measure that is not known here is asked for by its exact name in the result.
+
+        Raises:
+            UserError: If a name is neither that of a known measure nor in the result.
+        """
+        taken = {name.rpartition("/")[2] for name in self.numbers}
+        given = [measures] if isinstance(measures, str) else list(measures)
+        foreign = {one for one in given if isinstance(one, str) and one in taken and not is_known(one)}
+        asked = parse_all(one for one in given if one not in foreign)
+        kept = {str(term) for one in asked for term in (one, *(one.terms if isinstance(one, Total) else ()))} | foreign
 
         def those(values: Mapping[str, Any]) -> dict[str, Any]:
             return {name: value for name, value in values.items() if name.rpartition("/")[2] in kept}
@@ -261,23 +290,24 @@ class Result(InTables, JsonForm):
     def to_frame(self) -> pandas.DataFrame:
         """A row for each number, by its name: direction, measure, value, unit, and bounds of the 95 % interval.
 
-        Bounds are NaN where there are no values per query.
+        Bounds are NaN where there are no values per query, or the measure is not known here.
 
         Raises:
             UserError: If pandas is not installed.
         """
-        parts = [name.rpartition("/")[::2] for name in self.numbers]
+        names = known_first(self.numbers)
+        parts = [name.rpartition("/")[::2] for name in names]
         bounds = self._bounds() or {}
         nothing = (math.nan, math.nan)
         return frame_of(
             {
-                "name": list(self.numbers),
+                "name": names,
                 "direction": [way for way, _ in parts],
                 "measure": [measure for _, measure in parts],
-                "value": list(self.numbers.values()),
-                "unit": [self.units[name] for name in self.numbers],
-                "low": [bounds.get(name, nothing)[0] for name in self.numbers],
-                "high": [bounds.get(name, nothing)[1] for name in self.numbers],
+                "value": [self.numbers[name] for name in names],
+                "unit": [self.units[name] for name in names],
+                "low": [bounds.get(name, nothing)[0] for name in names],
+                "high": [bounds.get(name, nothing)[1] for name in names],
             },
             "name",
         )
@@ -306,7 +336,7 @@ class Result(InTables, JsonForm):
     def _numbers_of(self, way: str) -> str:
         found = [
             f"{measure} {number_text(self.numbers[name], self.units[name])}"
-            for name, (own, measure) in ((name, name.rpartition("/")[::2]) for name in self.numbers)
+            for name, (own, measure) in ((name, name.rpartition("/")[::2]) for name in known_first(self.numbers))
             if own == way
         ]
         return some_of(found, 92) if found else ""

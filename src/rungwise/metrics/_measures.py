@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
-from rungwise.core.output import short_repr
+from rungwise.core.output import quoted, short_repr
 from rungwise.metrics._blocks import CheckedDegrees
 from rungwise.metrics._rankings import Direction, Positives, Rankings
 from rungwise.parts import Registry
@@ -24,6 +24,11 @@ FRACTION = "fraction"
 """Unit of values from 0 to 1 that print as decimals: areas under curves, and errors as a share of a scale."""
 
 
+_OURS = "rungwise"
+_OWN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_SUMS = ("rsum", "Nsum")
+
+
 @dataclass(frozen=True)
 class Measure(ABC):
     """One way of measuring a ranking; the primitive is one value per query.
@@ -32,7 +37,7 @@ class Measure(ABC):
     numbers, real numbers such as thresholds, and flags.
 
     Attributes:
-        name: Printed name of the family, as the field uses it.
+        name: Printed name of the family, as the field uses it. A class without one is no family itself.
         unit: Unit of the values: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
         bounds: Smallest and largest possible number.
         higher_is_better: Whether larger is better; False for ranks and errors.
@@ -58,6 +63,19 @@ class Measure(ABC):
     reads_ends: ClassVar[bool] = False
     takes_gaps: ClassVar[bool] = False
     parts: ClassVar[int] = 1
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        """Refuse a name that :func:`rungwise.metrics.parse` would not read back as this class."""
+        super().__init_subclass__(**given)
+        if "name" not in vars(cls) or cls.__module__.partition(".")[0] == _OURS:
+            return
+        name = cls.name
+        if not isinstance(name, str) or not _OWN_NAME.fullmatch(name) or name in _SUMS:
+            raise UserError(
+                f"the measure {cls.__qualname__} of the module {cls.__module__} may not be called {quoted(str(name))};"
+                " a name begins with a letter of A to Z or a to z, goes on with such letters, digits and _, and is none"
+                f" of the sums {' and '.join(_SUMS)}"
+            )
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -142,6 +160,29 @@ class Measure(ABC):
         counts = weights.sum(axis=1)
         nothing = np.full(len(weights), np.nan)
         return np.asarray(np.divide(weights @ values, counts, out=nothing, where=counts > 0))
+
+
+def taken(measure: Measure, rankings: Rankings) -> NDArray[np.float64]:
+    """Values of a measure for a block of queries.
+
+    Raises:
+        UserError: If what it gives is not one value, or one row of its parts, for each query.
+    """
+    values = measure.per_query(rankings)
+    queries = len(rankings.positives.counts)
+    wanted = (queries,) if measure.parts == 1 else (queries, measure.parts)
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):  # no numbers, or rows of different lengths
+        found = None
+    if values is None or found is None or found.shape != wanted:
+        given = type(values).__name__ if values is None or found is None else f"an array of shape {found.shape}"
+        rows = "numbers" if measure.parts == 1 else f"rows of {measure.parts} numbers"
+        raise UserError(
+            f"the measure {measure} ({type(measure).__module__}.{type(measure).__qualname__}): per_query gives {given}"
+            f" for {queries} queries; return an array of {queries} {rows}, one for each query"
+        )
+    return found
 
 
 @dataclass(frozen=True)

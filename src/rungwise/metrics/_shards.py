@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rungwise.core.output import short_repr
 from rungwise.metrics._blocks import Positions
 from rungwise.metrics._counting import RunningRanks
-from rungwise.metrics._measures import Measure
+from rungwise.metrics._measures import Measure, taken
 from rungwise.metrics._rankings import DIRECTIONS, Direction, Rankings
 from rungwise.metrics._sources import Divisible, Run
 from rungwise.metrics._streaming import CaptionQueryLists, MeasureRequest, QueryValues, no_values
@@ -56,7 +56,7 @@ class ShardValues:
     def record(self, part: slice, measures: Sequence[Measure], rankings: Rankings) -> None:
         """Store the values of measures for a part of the queries."""
         for measure in measures:
-            self.values[measure][part] = measure.per_query(rankings)
+            self.values[measure][part] = taken(measure, rankings)
             if remarks := measure.remarks(rankings):
                 self.remarks.setdefault(measure, Counter()).update(remarks)
 

@@ -19,7 +19,7 @@ from rungwise.core.output import short_repr
 from rungwise.metrics._blocks import CheckedDegrees, Positions
 from rungwise.metrics._counting import RunningLists, RunningRanks
 from rungwise.metrics._ends import Ends, judged_by
-from rungwise.metrics._measures import Measure
+from rungwise.metrics._measures import Measure, taken
 from rungwise.metrics._rankings import DIRECTIONS, Direction, KeptLists, Positives, Rankings, Scores, positives_of
 from rungwise.metrics._sources import SimilaritySource
 
@@ -56,7 +56,7 @@ class QueryValues:
     def record(self, direction: Direction, queries: Positions, measures: Sequence[Measure], rankings: Rankings) -> None:
         """Store the values of measures for a block of queries."""
         for measure in measures:
-            self.values[direction, measure][queries] = measure.per_query(rankings)
+            self.values[direction, measure][queries] = taken(measure, rankings)
             if remarks := measure.remarks(rankings):
                 self.remarks.setdefault((direction, measure), Counter()).update(remarks)
 

@@ -7,6 +7,7 @@ from ._named_modules import import_named as import_named
 from ._named_modules import is_imported as is_imported
 from ._named_modules import named_modules as named_modules
 from ._named_modules import naming as naming
+from ._named_modules import own_place as own_place
 from ._origins import Origins as Origins
 from ._origins import origins_of as origins_of
 from ._origins import recorded as recorded

@@ -15,6 +15,7 @@ from types import ModuleType
 from rungwise.core import UserError
 from rungwise.core.compute import send_whole
 from rungwise.core.output import printable
+from rungwise.parts._entry_points import package_of
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _LONGEST = 200
@@ -23,6 +24,9 @@ _imported: dict[str, None] = {}
 """What was imported, as it was named, in order; files by their whole paths."""
 _files: dict[str, Path] = {}
 """Files that were imported, by the names of their modules."""
+_owned: dict[str, None] = {}
+"""Names of all modules that were imported because they were named, also by commands that have ended."""
+_OURS = "rungwise"
 
 
 def import_named(names: Iterable[str], *, option: str = "--module") -> None:
@@ -48,10 +52,11 @@ def import_named(names: Iterable[str], *, option: str = "--module") -> None:
         if name.endswith(_SUFFIX):
             _import_file(name, option)
             _imported[str(_whole(name))] = None
+            _owned[_whole(name).stem] = None
         else:
             _check_names([name], option)
             _import_module(name, option)
-            _imported[name] = None
+            _imported[name] = _owned[name] = None
 
 
 @contextmanager
@@ -75,6 +80,21 @@ def named_modules() -> tuple[str, ...]:
 def is_imported(name: str) -> bool:
     """Whether a module is imported, as a person named it or in any other way."""
     return module_name(name) in sys.modules
+
+
+def is_on_path(name: str) -> bool:
+    """Whether a module of a name without a dot is on Python's import path; nothing is imported.
+
+    A name with a dot would import the package before it.
+
+    >>> is_on_path("json"), is_on_path("no_such_module")
+    (True, False)
+    """
+    assert "." not in name, name
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError, OSError):  # of a module that is there without a specification, or an odd path
+        return name in sys.modules
 
 
 def _check_names(names: Iterable[str], where: str) -> None:
@@ -123,7 +143,11 @@ def _import_file(name: str, option: str) -> None:
     if not path.is_file():
         raise UserError(f"{option} {name}: there is no such file; give a file that ends with .py, or a module's name")
     stem = path.stem
-    _check_names([stem], f"{option} {name}")
+    if not stem.isidentifier() or len(stem) > _LONGEST:
+        raise UserError(
+            f"{option} {name}: {printable(stem)[:_LONGEST]!r} is no name of a module; give the file a name of letters,"
+            " digits and _, such as mylosses.py"
+        )
     if _files.get(stem) == path:
         return
     known = sys.modules.get(stem)
@@ -173,6 +197,21 @@ def failures_of(where: str, file: str | None = None) -> Iterator[None]:
         said = " ".join(str(error).split())[:_LONGEST] or "no reason given"
         place = _place(error, file)
         raise UserError(f"{where}: its code fails{place} with {type(error).__name__}: {said}; mend it") from error
+
+
+def own_place(error: BaseException) -> tuple[str, int] | None:
+    """File and line of the innermost frame of a traceback that is of a named module or an entry point.
+
+    None where there is no such frame. A module that was named as a part of a package stands for all of that package.
+    """
+    roots = {name.partition(".")[0] for name in _owned} - {_OURS}
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+        if module.partition(".")[0] in roots or package_of(module) is not None:
+            found = (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
 
 
 def _place(error: BaseException, wanted: str | None) -> str:

@@ -15,9 +15,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from shlex import quote
 from typing import Any
 
+from rungwise.core import UncheckedError, UserError
 from rungwise.core.output import printable, short_repr
 from rungwise.parts._entry_points import package_of
-from rungwise.parts._named_modules import is_imported, module_name, named_modules
+from rungwise.parts._named_modules import is_imported, is_on_path, module_name, named_modules
 
 _PACKAGE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _LONGEST = 300
@@ -60,17 +61,29 @@ class Origins:
         """
         modules = [one for one in self.modules if not is_imported(one)]
         if modules:
-            given = " ".join(f"--module {quote(one)}" for one in modules)
             which, them = ("modules", "them") if len(modules) > 1 else ("module", "it")
             return (
                 f"it was made with the {which} {', '.join(modules)}, and what a folder names is not imported; if you"
-                f" trust {them}, give {given}"
+                f" trust {them}, give {_to_give(modules)}, or import {them} in Python"
             )
         if self.packages:
             which = "packages" if len(self.packages) > 1 else "package"
             names = " ".join(self.packages)
             return f"it was made with the {which} {', '.join(self.packages)}; install it: pip install {names}"
         return ""
+
+
+def _to_give(modules: Iterable[str]) -> str:
+    """The options that name modules; one without a dot that is not on the import path was a file somewhere."""
+    by_name: list[str] = []
+    by_file: list[str] = []
+    for one in modules:
+        (by_name if "." in one or is_on_path(one) else by_file).append(one)
+    said = [" ".join(f"--module {quote(one)}" for one in by_name)] if by_name else []
+    if by_file:
+        given = " ".join(f"--module {quote(one + '.py')}" for one in by_file)
+        said.append(f"{'its file' if len(by_file) == 1 else 'their files'}, such as {given}")
+    return " and ".join(said)
 
 
 def _both(origins: Origins) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -147,10 +160,21 @@ _record: ContextVar[Origins] = ContextVar("record", default=_NOTHING)
 
 @contextmanager
 def recorded(origins: Origins) -> Iterator[None]:
-    """Within the block, messages on parts that are missing say what a folder records of their origins."""
+    """Within the block, messages on parts that are missing say what a folder records of their origins.
+
+    Raises:
+        UncheckedError: In place of an error that says it: what is missing here says nothing of whether a folder is
+            whole.
+    """
     before = _record.set(origins)
     try:
         yield
+    except UncheckedError:
+        raise
+    except UserError as error:
+        if (lacking := origins.missing) and lacking in str(error):
+            raise UncheckedError(str(error), parameters=error.parameters) from error
+        raise
     finally:
         _record.reset(before)
 

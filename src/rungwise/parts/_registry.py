@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LONGEST = 100
+_OURS = "rungwise"
 _UNEXPECTED = "unexpected_keyword_argument"
 
 
@@ -113,11 +114,32 @@ class Registry(Generic[T]):
             raise ValidationError.from_exception_data(error.title, placed) from None
 
     def unknown(self, name: str, known: Iterable[str] = ()) -> UserError:
-        """The refusal of a name: what was recorded of it, or the names that there are."""
+        """The refusal of a name: what its class lacks, what was recorded of it, or the names that there are."""
         shown = printable(name)[:_LONGEST]
+        if unfinished := self._unfinished(name):
+            lacks = ", ".join(sorted(unfinished.__abstractmethods__))
+            return UserError(
+                f"the class {unfinished.__qualname__} of the module {unfinished.__module__} is no {self.what} yet:"
+                f" it lacks {lacks}; write what is missing"
+            )
         if lacking := remedy():
             return UserError(f"there is no {self.what} {shown!r} here; {lacking}")
         return UserError(f"there is no {self.what} {shown!r}; there are {', '.join(known or self.names())}")
+
+    def _unfinished(self, name: str) -> type[Any] | None:
+        """A person's class that has a name and cannot be made yet, because methods of its base are missing."""
+        bases = [base for one in self.classes() for base in one.__mro__ if _is_ours(base) and inspect.isabstract(base)]
+        below = (one for base in dict.fromkeys(bases) for one in _all_below(base))
+        return next(
+            (one for one in below if inspect.isabstract(one) and not _is_ours(one) and self._calls(one, name)), None
+        )
+
+    def _calls(self, one: type[Any], name: str) -> bool:
+        """Whether a class would have a name; one that is not finished may have none."""
+        try:
+            return self.name_of(one) == name
+        except AttributeError:
+            return False
 
     def _imported(self, name: str) -> dict[str, type[T]]:
         """Classes of a name by their places; one that is defined anew in its place, as in a notebook, replaces it."""
@@ -132,6 +154,16 @@ def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
     if error["type"] == _UNEXPECTED:
         what = _UNEXPECTED  # whoever reads the settings looks for a similar one
     return InitErrorDetails(type=what, loc=(kind, *error["loc"]), input=error["input"])
+
+
+def _is_ours(one: type[Any]) -> bool:
+    return one.__module__.partition(".")[0] == _OURS
+
+
+def _all_below(base: type[Any]) -> Iterator[type[Any]]:
+    for derived in base.__subclasses__():
+        yield derived
+        yield from _all_below(derived)
 
 
 def concrete_below(base: Any) -> Iterator[Any]:

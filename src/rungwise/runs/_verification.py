@@ -57,7 +57,8 @@ def _stages(folder: Path) -> Iterator[Check]:
 def _history_of_stages(folder: Path) -> str:
     path = folder / HISTORY
     lines = [parse_json(line, path, finite=False) for line in read_text(path, "text_bytes").splitlines()]
-    if lines != list(histories(folder, load_yaml(TrainConfig, folder / CONFIG))):
+    config = load_run_config(folder / CONFIG)
+    if not isinstance(config, TrainConfig) or lines != list(histories(folder, config)):
         raise UserError(f"{path}: {len(lines)} epochs, which are not those of its stages; resume the run to write it")
     return f"{len(lines)} epochs, those of the stages"
 

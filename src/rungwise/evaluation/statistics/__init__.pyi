@@ -6,6 +6,8 @@ from ._intervals import MeasureTerm as MeasureTerm
 from ._intervals import Numbers as Numbers
 from ._intervals import bootstrap as bootstrap
 from ._intervals import interval_of as interval_of
+from ._intervals import is_known as is_known
+from ._intervals import known_first as known_first
 from ._intervals import median_place as median_place
 from ._intervals import redrawn as redrawn
 from ._number_cells import WAYS as WAYS

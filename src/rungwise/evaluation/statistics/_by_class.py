@@ -13,7 +13,7 @@ from rungwise.core import UserError
 from rungwise.core.formats import IN_FILE, Number
 from rungwise.core.output import short_repr
 from rungwise.core.text import natural_key
-from rungwise.evaluation.statistics._intervals import MeasureTerm, PerQuery
+from rungwise.evaluation.statistics._intervals import MeasureTerm, PerQuery, is_known
 from rungwise.metrics import DIRECTIONS
 from rungwise.relevance.human import labels_of
 
@@ -73,6 +73,8 @@ class Measured(PerQuery, Protocol):
 def by_class(result: Measured, labels: Sequence[str | int | Sequence[str | int]]) -> ByClass:
     """Take every measure of a result over the queries of each class; sums such as rsum have no classes.
 
+    Measures that are not known here are left out.
+
     A query with several labels counts in each of its classes. A caption has the labels of its image.
 
     Args:
@@ -96,7 +98,7 @@ def by_class(result: Measured, labels: Sequence[str | int | Sequence[str | int]]
     if any(len(sizes) > 1 for sizes in result.gallery.values()):
         raise UserError("by class: the result is of several galleries; evaluate under protocol 'labels'")
     own = [labels_of(one) for one in labels]
-    terms = [MeasureTerm.of(name) for name in result.numbers if "/" in name]
+    terms = [MeasureTerm.of(name) for name in result.numbers if "/" in name and is_known(name)]
     classes: dict[str, tuple[ClassNumbers, ...]] = {}
     without: dict[str, int] = {}
     for way in DIRECTIONS:

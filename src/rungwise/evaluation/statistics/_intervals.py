@@ -7,7 +7,7 @@ every fold is drawn by itself. Galleries stay as they are: the interval says how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -107,6 +107,24 @@ def bootstrap(
         return np.stack([term.measure.aggregate_draws(one.per_query(term.name)[queries], weights) for one in results])
 
     return redrawn(results[0], names, draw, aggregated, draws, seed)
+
+
+def is_known(name: str) -> bool:
+    """Whether the measure of a number is known here: it may be of a module that nobody named.
+
+    >>> is_known("i2t/R@1"), is_known("rsum"), is_known("i2t/Theirs@1")
+    (True, True, False)
+    """
+    try:
+        parse(name.partition("/")[2] or name)
+    except UserError:
+        return False
+    return True
+
+
+def known_first(names: Iterable[str]) -> list[str]:
+    """Names of numbers, or of measures, in the given order; those of measures that are not known here stand last."""
+    return sorted(names, key=lambda name: not is_known(name))
 
 
 @dataclass(frozen=True)

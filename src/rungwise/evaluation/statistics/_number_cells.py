@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from rungwise.core import UserError
 from rungwise.core.output import TextTable
 from rungwise.evaluation.statistics._by_class import ByClass
+from rungwise.evaluation.statistics._intervals import is_known
 from rungwise.metrics import CORRELATION, FRACTION, parse
 
 WAYS = {"i2t": "image to text", "t2i": "text to image"}
@@ -34,7 +35,7 @@ def number_text(value: float, unit: str) -> str:
 def cells_of(
     numbers: Mapping[str, float], units: Mapping[str, str], intervals: Intervals | None = None
 ) -> tuple[list[str], list[list[str]]]:
-    """Heading and rows as they print.
+    """Heading and rows as they print; numbers of measures that are not known here stand last.
 
     >>> units = {"i2t/MedR": "rank", "t2i/MedR": "rank"}
     >>> cells_of({"i2t/MedR": 1.0, "t2i/MedR": 1.5}, units, {"t2i/MedR": (1, 2)})[1]
@@ -60,6 +61,7 @@ def cells_of(
         for name in numbers
         if "/" not in name
     ]
+    rows.sort(key=lambda row: not is_known(row[0]))
     return ["measure", *(WAYS[way] for way in ways), "unit"], rows
 
 
