@@ -74,6 +74,21 @@ def test_own_code_that_fails_is_one_line_with_its_place(
         assert re.search(r"Traceback .*rungwise.*_streaming\.py.*1 / 0", capsys.readouterr().err, re.DOTALL)
 
 
+def test_a_source_that_gives_a_bare_array_is_named(
+    scenes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = EXAMPLES["lengths"].replace('"lengths"', '"bare_lengths"')
+    assert text.count(", data)\n") == 1
+    text = text.replace("as_degrees(np.exp(", "(np.exp(").replace(", data)\n", ")\n")
+    (tmp_path / "bare.py").write_text(text, encoding="utf-8")
+    words = ["relevance", "bare_lengths", str(scenes), "--module", str(tmp_path / "bare.py")]
+    assert main([*words, "--out", str(tmp_path / "degrees")]) == 2
+    assert capsys.readouterr().err.strip().splitlines()[-1] == (
+        "rungwise relevance: the source bare_lengths (bare.LengthsConfig): make gives ndarray; return degrees, such as"
+        " rungwise.relevance.as_degrees(array, data)"
+    )
+
+
 def test_the_innermost_frame_of_a_named_module_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "calls_back.py").write_text("def call(it):\n    return it()\n")
     import_named([str(tmp_path / "calls_back.py")])

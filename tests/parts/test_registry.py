@@ -183,7 +183,9 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
         "search": (["search", str(index), "a circle"], 2, stored),
         "serve": (["serve", str(index)], 2, stored),
         "calibrate": (["calibrate", str(run / "model"), str(plain), "--split", "all"], 2, needed),
-        "verify": (["verify", str(index)], 2, stored),
+        "verify": (["verify", str(index)], 3, stored),
+        "verify the run": (["verify", str(run)], 3, needed),
+        "verify the model": (["verify", str(run / "model")], 3, needed),
         "table": (["table", "vsepp:1", "--runs", str(run)], 0, "cannot be read"),
         "doctor": (["doctor", str(run)], 0, "epochs finished"),
         "export": (["export", str(run / "model"), "--out", str(tmp_path / "exported")], 2, needed),
@@ -196,7 +198,8 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
         text = " ".join((ended.stdout + ended.stderr).split())
         assert ended.returncode == status, (way, name, text[-1500:])
         assert line in text, (way, name, text[-1500:])
-        if status == 2 and name != "verify":  # which prints a line for each check
+        assert not name.startswith("verify") or "wrong: " not in text, (way, name, text[-1500:])
+        if status == 2:
             assert len(ended.stderr.strip().splitlines()) == 1, (way, name, ended.stderr)
     # What needs no part is read as ever.
     kept = str(tmp_path / "result.json")
@@ -204,6 +207,8 @@ def test_six_parts_are_trained_resumed_evaluated_tabled_indexed_and_then_gone(
     for words in (
         ["verify", kept],
         ["evaluate", kept],
+        *(["evaluate", kept, "--format", form] for form in ("markdown", "latex", "csv", "json")),
+        ["evaluate", kept, "--measures", "RootRank"],
         ["compare", kept, kept, "--draws", "20"],
         ["verify", str(tmp_path / "degrees")],
         ["verify", str(tmp_path / "copy")],

@@ -283,3 +283,8 @@ def test_the_preset_of_cmal2r_is_two_layers_a_side_with_its_penalty() -> None:
     assert (config.loss.sharpness, config.loss.i2t_weight) == (0.5, 0.4)
     assert config.model.similarity == ShiftedCosine()
     assert config.sampler.kind == "label_lists"
+
+
+def test_modules_that_are_null_are_none(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("modules:\nbatch_size: 8\n")
+    assert load_config(str(tmp_path / "mine.yaml")).modules == ()

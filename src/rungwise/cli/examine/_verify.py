@@ -175,8 +175,9 @@ def _model_of(asked: Verify) -> Callable[[Manifest], DualEncoder]:
         except UserError as error:
             reason = error.reason if isinstance(error, AlteredModelError) else error
             line = f"{reason}; name the model with --model, or give --no-encode"
-            # Of a model that is not at hand nobody knows whether it is whole.
-            raise (UserError if Path(source).exists() else UncheckedError)(line) from error
+            # Of a model that is not at hand, or lacks a part here, nobody knows whether it is whole.
+            is_there = Path(source).exists() and not isinstance(error, UncheckedError)
+            raise (UserError if is_there else UncheckedError)(line) from error
 
     return load_it
 

@@ -66,7 +66,7 @@ def verify_index(
     whole = checked("pictures with their captions", lambda: _whole(folder))
     yield whole
     if model is not None:
-        if whole.wrong:
+        if whole.wrong or whole.unchecked:
             yield Check("model", unchecked="no vectors were encoded anew, since the index cannot be opened")
         else:
             yield from _against_the_model(Index.open(folder), model, sample)
@@ -136,6 +136,9 @@ def _store(folder: Path, manifest: storage.Manifest, name: str) -> Iterator[Chec
             store = factory.open_store(manifest.store, folder, name, all_vectors=True)
     except MissingExtraError:
         raise
+    except UncheckedError as error:
+        yield Check(name, unchecked=str(error))
+        return
     except UserError as error:
         yield Check(name, wrong=str(error))
         return

@@ -153,7 +153,8 @@ def _of_result(asked: Evaluate, kept: Result, intervals: bool, show: Callable[[S
             )
     if asked.measures:
         names = {name.rpartition("/")[2] for name in kept.numbers}
-        if lacking := [str(one) for one in parse_all(asked.measures) if str(one) not in names]:
+        others = [one for one in asked.measures if one not in names]  # a measure of the result need not be known here
+        if lacking := [str(one) for one in parse_all(others) if str(one) not in names]:
             raise UserError(f"{lacking[0]}: was not measured; in the result are {', '.join(dict.fromkeys(names))}")
         kept = kept.of_measures(asked.measures)
     rows = [row for paper in asked.paper for row in _published(asked, paper, kept, kept.split)]

@@ -97,9 +97,19 @@ class SourceConfig(ABC):
         if advice := self.advice(data, building):
             building.say(f"{self.kind}: {advice}")
         if building.cache is None:
-            return self.make(data, building)
+            return self._made(data, building)
         recipe = self._recipe(data, building)
-        return made_once(self.kind, data, recipe, building.cache, lambda: self.make(data, building), building.say)
+        return made_once(self.kind, data, recipe, building.cache, lambda: self._made(data, building), building.say)
+
+    def _made(self, data: ImageCaptions, building: Building) -> Degrees:
+        made: Any = self.make(data, building)
+        if not isinstance(made, Degrees):
+            own = type(self)
+            raise UserError(
+                f"the source {self.kind} ({own.__module__}.{own.__qualname__}): make gives {type(made).__name__};"
+                " return degrees, such as rungwise.relevance.as_degrees(array, data)"
+            )
+        return made
 
     def advice(self, data: ImageCaptions, building: Building) -> str:
         """What is wrong with these options for these captions, and the remedy; empty where nothing is."""

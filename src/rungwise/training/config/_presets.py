@@ -177,7 +177,7 @@ def load_config(name_or_file: str, dataset: str = "", *, resumed: Path | None = 
         values = _mapping(read_text(path, "settings_bytes"), str(path))
     except MissingFileError:
         raise UserError(f"{path}: no such configuration file") from None
-    settings = _settings(values)
+    settings = {name: one for name, one in _settings(values).items() if (name, one) != ("modules", None)}
     _import_modules(settings, path, resumed)
     from rungwise.parts import recorded, recorded_in
 
