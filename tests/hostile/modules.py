@@ -137,6 +137,7 @@ def _carry_out(attack: _Attack, world: Path, place: Path) -> Any:
         for folder in (place, *(one for one in place.rglob("*") if one.is_dir() and attack.kind.name == "collection")):
             (folder / f"{TRAP}.py").write_text(trap)
         os.chdir(place)
+        sys.path[:] = [one for one in sys.path if one]  # the installed command does not look into the working folder
         said = _through_the_command_line([one.replace("{}", str(place)) for one in attack.line], place)
         return [(place / _SPRUNG).exists(), TRAP in sys.modules, *said]
     finally:
