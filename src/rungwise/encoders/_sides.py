@@ -58,12 +58,8 @@ def require_words(texts: Sequence[str] | FeatureRows) -> Sequence[str]:
 
 
 @dataclass(frozen=True)
-class ImageSideConfig(Bounded):
-    """Base of the configurations of image sides; one that is imported is named by its ``kind``.
-
-    A configuration is a frozen dataclass with a default ``kind``, and says how the side is made anew and from a saved
-    model. A field that changes no vector has the metadata ``ELSEWHERE`` of ``rungwise.core``.
-    """
+class _SideConfig(Bounded):
+    """What the configurations of both sides have in common."""
 
     __pydantic_config__ = STRICT
 
@@ -81,6 +77,15 @@ class ImageSideConfig(Bounded):
     def l2_normalise(self) -> bool:
         """Whether vectors are normalised before the head."""
         return False
+
+
+@dataclass(frozen=True)
+class ImageSideConfig(_SideConfig):
+    """Base of the configurations of image sides; one that is imported is named by its ``kind``.
+
+    A configuration is a frozen dataclass with a default ``kind``, and says how the side is made anew and from a saved
+    model. A field that changes no vector has the metadata ``ELSEWHERE`` of ``rungwise.core``.
+    """
 
     def build(self) -> ImageSide:
         """The side with the weights that the configuration names.
@@ -96,25 +101,8 @@ class ImageSideConfig(Bounded):
 
 
 @dataclass(frozen=True)
-class TextSideConfig(Bounded):
+class TextSideConfig(_SideConfig):
     """Base of the configurations of text sides, as :class:`ImageSideConfig` is of image sides."""
-
-    __pydantic_config__ = STRICT
-
-    @property
-    def kind(self) -> str:
-        """Name of the side in YAML and on the command line; each gives it as a field with a default."""
-        return ""
-
-    @property
-    def frozen(self) -> bool:
-        """Whether vectors are computed once and cached; otherwise the side is trained with the rest."""
-        return True
-
-    @property
-    def l2_normalise(self) -> bool:
-        """Whether vectors are normalised before the head."""
-        return False
 
     def of(self, texts: Sequence[str] | FeatureRows) -> TextSideConfig:
         """The configuration for these captions of the training split.
