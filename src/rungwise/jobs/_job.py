@@ -66,10 +66,8 @@ def function_of(name: str, options: Callable[P, O], work: Callable[[O], R], abou
 
     def call(*given: P.args, **named: P.kwargs) -> R:
         _check_parameters(name, parameters, given, named)
-        with called_from_python(names=parameters.parameters):
-            asked = options(*given, **named)
-        with called_from_python(asked.quiet, parameters.parameters):
-            return work(asked)
+        with called_from_python(bool(named.get("quiet")), parameters.parameters):
+            return work(options(*given, **named))
 
     call.__name__ = call.__qualname__ = name
     returned = signature(work).return_annotation
