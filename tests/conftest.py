@@ -11,6 +11,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+from tests.own_parts import forgotten
 from tests.published import Published
 
 pytest_plugins = ["tests.tiers"]
@@ -44,6 +45,13 @@ def _same_numbers() -> None:
     np.random.seed(0)  # noqa: NPY002 - libraries draw from it
     if torch := sys.modules.get("torch"):
         torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_parts() -> Iterator[None]:
+    """A part that a test makes is not in the messages that the next one reads."""
+    with forgotten():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from rungwise.metrics._measures import MEASURES, Measure
 from tests import rooms
 from tests.faults import FAULTS
-from tests.house import PACKAGE
+from tests.house import PACKAGE, modules, tree_of
+from tests.own_parts import REGISTRIES, forgotten
 
 TESTS = Path(__file__).parent
 CLOCKS = {"time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime"}
@@ -260,6 +262,29 @@ def test_where_nothing_differs_there_are_no_steps(start: ModuleType, monkeypatch
         "types",
         "docs",
     ]
+
+
+def test_parts_that_tests_make_are_forgotten_after_them() -> None:
+    with forgotten():
+
+        class Odd(Measure):
+            name = "Odd"
+
+        assert MEASURES.named("Odd") is Odd
+    assert not MEASURES.has("Odd")
+    assert MEASURES.has("R")
+
+
+def test_every_registry_forgets() -> None:
+    made = {
+        str(node.target.id): module
+        for module in modules()
+        for node in tree_of(module).body
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.target, ast.Name)
+        and ast.unparse(node.annotation).startswith("Registry[")
+    }
+    assert made == REGISTRIES
 
 
 def test_every_planted_fault_still_has_its_place() -> None:

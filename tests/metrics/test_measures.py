@@ -30,6 +30,7 @@ from rungwise.metrics import (
     parse_all,
     rank_all,
 )
+from rungwise.metrics._measures import families
 
 CUT = st.integers(1, 10**6)
 DEGREE = st.floats(-1e9, 1e9)
@@ -211,6 +212,8 @@ def test_a_name_that_would_not_be_read_back_is_refused_when_the_class_is_made(na
     assert "the measure Odd of the module my_measures may not be called" in str(refused.value)
     assert "letters, digits and _, and is none of the sums rsum and Nsum" in str(refused.value)
     assert "\n" not in str(refused.value)
+    # The error that is held here holds the class, too.
+    assert "my_measures" not in {one.__module__ for one in families()}
 
 
 def test_a_class_without_a_name_is_no_family_and_may_stand_between():

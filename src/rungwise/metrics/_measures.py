@@ -67,12 +67,10 @@ class Measure(ABC):
     def __init_subclass__(cls, **given: Any) -> None:
         """Refuse a name that :func:`rungwise.metrics.parse` would not read back as this class."""
         super().__init_subclass__(**given)
-        if "name" not in vars(cls) or cls.__module__.partition(".")[0] == _OURS:
-            return
-        name = cls.name
-        if not isinstance(name, str) or not _OWN_NAME.fullmatch(name) or name in _SUMS:
+        if "name" in vars(cls) and not _is_readable(cls):
             raise UserError(
-                f"the measure {cls.__qualname__} of the module {cls.__module__} may not be called {quoted(str(name))};"
+                f"the measure {cls.__qualname__} of the module {cls.__module__} may not be called"
+                f" {quoted(str(cls.name))};"
                 " a name begins with a letter of A to Z or a to z, goes on with such letters, digits and _, and is none"
                 f" of the sums {' and '.join(_SUMS)}"
             )
@@ -226,8 +224,16 @@ def families(base: type[Measure] = Measure) -> tuple[type[Measure], ...]:
     """All families of measures below ``base`` that have a name, each followed by its own subfamilies."""
     found: list[type[Measure]] = []
     for family in base.__subclasses__():
-        found += [family] * ("name" in vars(family)) + list(families(family))
+        # A class whose name was refused stays below its base as long as anything holds it, such as its error.
+        found += [family] * ("name" in vars(family) and _is_readable(family)) + list(families(family))
     return tuple(found)
+
+
+def _is_readable(family: type[Measure]) -> bool:
+    """Whether :func:`parse_as` reads the name of a family back; ours have names that it knows."""
+    name = family.name
+    own = isinstance(name, str) and _OWN_NAME.fullmatch(name) is not None and name not in _SUMS
+    return own or family.__module__.partition(".")[0] == _OURS
 
 
 MEASURES: Registry[Measure] = Registry("measures", "measure", families, lambda family: family.name)
@@ -250,8 +256,9 @@ def parse_as(text: str, totals: tuple[Total, ...]) -> Measure | Total:
             return total
     found = _GRAMMAR.fullmatch(text.replace(" ", ""))
     if found is None or not MEASURES.has(found["name"]):
-        known = [*(_pattern(one) for one in families()), *map(str, totals)]
-        raise MEASURES.unknown(text, dict.fromkeys([*known, *set(MEASURES.names()).difference(MEASURES.known())]))
+        known = MEASURES.known()
+        offered = (name for name in MEASURES.names() if name not in known)
+        raise MEASURES.unknown(text, [*map(_pattern, known.values()), *map(str, totals), *offered])
     family = MEASURES.named(found["name"])
     allowed = {field.name: field for field in fields(family)}
     first_real = next((name for name, field in allowed.items() if _is_real(field)), None)
