@@ -21,7 +21,7 @@ import pytest
 from rungwise.cli import main
 from rungwise.core import UserError, checked, from_plain
 from rungwise.data import CollectionReader, ImageCaptions, read
-from rungwise.encoders import ImageSideConfig
+from rungwise.encoders import ImageSide, ImageSideConfig, SavedFiles
 from rungwise.index import Index
 from rungwise.losses import BlockLoss
 from rungwise.models import VSEConfig, load
@@ -224,6 +224,12 @@ class FadedConfig(ImageSideConfig):
     kind: Literal["faded_for_a_test"] = "faded_for_a_test"
     cells: int = 2
 
+    def build(self) -> ImageSide:
+        raise AssertionError("a configuration is read without its encoder")
+
+    def restore(self, files: SavedFiles) -> ImageSide:
+        raise AssertionError("a configuration is read without its encoder")
+
 
 class NotesReader(CollectionReader):
     layout = "notes_for_a_test"
@@ -248,6 +254,14 @@ class NoMethodForATest(BlockLoss):
     pass
 
 
+@dataclass(frozen=True)
+class NoWayBackConfig(ImageSideConfig):
+    kind: Literal["no_way_back_for_a_test"] = "no_way_back_for_a_test"
+
+    def build(self) -> ImageSide:
+        raise AssertionError("a class that lacks a method is not made")
+
+
 def test_a_class_that_is_not_finished_is_named_with_what_it_lacks() -> None:
     with pytest.raises(UserError) as refused:
         from_plain(TrainConfig, {"loss": "no_method_for_a_test"}, "my.yaml")
@@ -255,6 +269,8 @@ def test_a_class_that_is_not_finished_is_named_with_what_it_lacks() -> None:
         f"the class NoMethodForATest of the module {__name__} is no loss yet: it lacks per_query; write what is missing"
     )
     assert said in str(refused.value)
+    with pytest.raises(UserError, match="NoWayBackConfig of the module .* is no image encoder yet: it lacks restore;"):
+        from_plain(TrainConfig, {"model": {"image": {"kind": "no_way_back_for_a_test"}}}, "my.yaml")
     with pytest.raises(UserError, match="there is no loss 'no_method_for_a_tes'; there are"):
         from_plain(TrainConfig, {"loss": "no_method_for_a_tes"}, "my.yaml")
 

@@ -80,28 +80,28 @@ class _SideConfig(Bounded):
 
 
 @dataclass(frozen=True)
-class ImageSideConfig(_SideConfig):
+class ImageSideConfig(_SideConfig, ABC):
     """Base of the configurations of image sides; one that is imported is named by its ``kind``.
 
     A configuration is a frozen dataclass with a default ``kind``, and says how the side is made anew and from a saved
     model. A field that changes no vector has the metadata ``ELSEWHERE`` of ``rungwise.core``.
     """
 
+    @abstractmethod
     def build(self) -> ImageSide:
         """The side with the weights that the configuration names.
 
         Raises:
             UserError: If they cannot be loaded.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, files: SavedFiles) -> ImageSide:
         """The side of a saved model without its weights, from the text files that it gave (:meth:`ImageSide.files`)."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class TextSideConfig(_SideConfig):
+class TextSideConfig(_SideConfig, ABC):
     """Base of the configurations of text sides, as :class:`ImageSideConfig` is of image sides."""
 
     def of(self, texts: Sequence[str] | FeatureRows) -> TextSideConfig:
@@ -113,6 +113,7 @@ class TextSideConfig(_SideConfig):
         require_words(texts)
         return self
 
+    @abstractmethod
     def build(self, texts: Sequence[str] | FeatureRows, dimension: int) -> TextSide:
         """The side with the weights that the configuration names.
 
@@ -123,11 +124,10 @@ class TextSideConfig(_SideConfig):
         Raises:
             UserError: If the weights cannot be loaded, or the texts do not fit.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, files: SavedFiles, dimension: int) -> TextSide:
         """The side of a saved model without its weights, from the text files that it gave (:meth:`TextSide.files`)."""
-        raise NotImplementedError
 
 
 class ImageSide(nn.Module, ABC):
