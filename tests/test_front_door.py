@@ -179,6 +179,21 @@ def test_a_run_is_not_written_among_the_data(scenes):
     assert not (scenes / "scenes" / "config.yaml").exists()
 
 
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ({"epoch": 1}, "epoch: unexpected, there is no such setting; did you mean epochs?"),
+        ({"frobnicate": 1}, "frobnicate: unexpected, there is no such setting"),
+        ({"batch_size": "many"}, "batch_size: must be a whole number (got 'many')"),
+        ({"loss": {"kind": "ladder", "margins": 3}}, "loss.ladder.margins: must be a list (got 3)"),
+    ],
+)
+def test_a_wrong_setting_is_named_as_it_was_given(scenes, settings, line):
+    with pytest.raises(UserError) as refused:
+        rungwise.train("scenes", scenes / "scenes", out=scenes / "never", quiet=True, **settings)
+    assert str(refused.value) == line
+
+
 def test_help_of_the_functions_is_readable():
     for name in rungwise.__all__:
         if name in FUNCTIONS:
@@ -211,8 +226,8 @@ def test_a_run_turns_into_tables_and_text_and_back(scenes, run, tmp_path):
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"folder": 3}, "folder: Input should be a valid string"),
-        ({"history": [["epoch", 1]]}, "history.0: Input should be an object"),
+        ({"folder": 3}, "folder: must be text"),
+        ({"history": [["epoch", 1]]}, "history.0: must be a mapping"),
         ({"seeds": {"x": {}}}, "the run is damaged"),
         ({"more": 1}, "more: Unexpected"),
         ({"config": {"loss": "no_such_loss"}}, "there is no loss 'no_such_loss'"),

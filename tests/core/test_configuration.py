@@ -219,12 +219,12 @@ class Bounds(Bounded):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"sizes": (3, 0)}, "pooled.sizes.1: Input should be greater than or equal to 1 (got 0)"),
-        ({"sizes": (3, True)}, "pooled.sizes.1: Input should be a valid integer (got True)"),
-        ({"rate": float("nan")}, "pooled.rate: Input should be a finite number (got nan)"),
-        ({"rate": "fast"}, "pooled.rate: Input should be a valid number (got 'fast')"),
-        ({"pool": "last"}, "pooled.pool: Input should be 'mean' or 'max' (got 'last')"),
-        ({"layers": 1 << 21}, "pooled.layers: Input should be less than or equal to 1048576 (got 2097152)"),
+        ({"sizes": (3, 0)}, "pooled.sizes.1: must be at least 1 (got 0)"),
+        ({"sizes": (3, True)}, "pooled.sizes.1: must be a whole number (got True)"),
+        ({"rate": float("nan")}, "pooled.rate: must be a finite number (got nan)"),
+        ({"rate": "fast"}, "pooled.rate: must be a number (got 'fast')"),
+        ({"pool": "last"}, "pooled.pool: must be 'mean' or 'max' (got 'last')"),
+        ({"layers": 1 << 21}, "pooled.layers: must be at most 1048576 (got 2097152)"),
     ],
 )
 def test_bounds_hold_for_what_python_makes(values: dict[str, Any], message: str) -> None:
@@ -237,5 +237,5 @@ def test_bounds_hold_for_what_python_makes(values: dict[str, Any], message: str)
 
 def test_bounds_hold_for_files_and_their_place_is_named() -> None:
     assert from_plain(Bounds, {"sizes": [2, 3], "rate": 1}, "a.yaml") == Bounds(sizes=(2, 3), rate=1.0)
-    with pytest.raises(UserError, match=r"^a\.yaml: sizes\.0: Input should be greater than or equal to 1 \(got -1\)$"):
+    with pytest.raises(UserError, match=r"^a\.yaml: sizes\.0: must be at least 1 \(got -1\)$"):
         from_plain(Bounds, {"sizes": [-1]}, "a.yaml")

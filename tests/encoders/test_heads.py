@@ -50,10 +50,10 @@ def test_dropout_is_of_training_alone(head: MLPHead | ResidualHead) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"kind": "mlp", "hidden": []}, "hidden: Tuple should have at least 1 item after validation"),
-        ({"kind": "mlp", "hidden": [0]}, r"hidden\.0: Input should be greater than or equal to 1"),
-        ({"kind": "residual", "dropout": 1.0}, "dropout: Input should be less than 1"),
-        ({"kind": "adapter", "hidden": -1}, "hidden: Input should be greater than or equal to 1"),
+        ({"kind": "mlp", "hidden": []}, "hidden: the number of its values must be at least 1"),
+        ({"kind": "mlp", "hidden": [0]}, r"hidden\.0: must be at least 1"),
+        ({"kind": "residual", "dropout": 1.0}, "dropout: must be below 1"),
+        ({"kind": "adapter", "hidden": -1}, "hidden: must be at least 1"),
         ({"kind": "cubic"}, "cubic"),
     ],
 )
@@ -72,5 +72,5 @@ def test_a_stack_has_a_width_of_its_own_between_its_heads() -> None:
     stack = StackHead(of=(LinearHead(), MLPHead(hidden=(6,))), width=5).build(4, 3)
     assert [one.out_features for one in stack.modules() if isinstance(one, nn.Linear)] == [5, 6, 3]
     assert [one.out_features for one in StackHead(of=(LinearHead(), LinearHead())).build(4, 3)] == [3, 3]
-    with pytest.raises(UserError, match="width: Input should be greater than or equal to 1"):
+    with pytest.raises(UserError, match="width: must be at least 1"):
         StackHead(width=0)

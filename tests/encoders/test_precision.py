@@ -88,7 +88,7 @@ def test_auto_takes_bfloat16_where_it_pays_and_stays_close(
 def test_the_least_cosine_is_a_setting(timed: list[float]) -> None:
     timed += [2.0, 1.0]
     assert Computing("auto", least_cosine=0.99).in_half(*both(Side(0.995)), pictures)
-    with pytest.raises(UserError, match="least_cosine: Input should be less than or equal to 1"):
+    with pytest.raises(UserError, match="least_cosine: must be at most 1"):
         Computing("auto", least_cosine=2)
 
 

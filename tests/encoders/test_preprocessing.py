@@ -186,7 +186,7 @@ def test_it_comes_back_from_its_plain_form() -> None:
     ("change", "message"),
     [
         ({"interpolation": "lanczos"}, "interpolation lanczos goes with resampling: pillow"),
-        ({"fill": (0, 0, 256)}, r"fill\.2: Input should be less than or equal to 255"),
+        ({"fill": (0, 0, 256)}, r"fill\.2: must be at most 255"),
         ({"resize": "long_side", "crops": "RC"}, "shows the whole picture"),
         ({"crops": "10C", "mirrored": True}, "leave mirrored out"),
     ],

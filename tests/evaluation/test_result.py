@@ -117,7 +117,7 @@ def test_a_damaged_result_is_refused(result, tmp_path):
     name = next(iter(whole["per_query"]))
     for values, message in (
         (whole["per_query"][name][:-1], f"per_query of {name}: \\d+ values for \\d+ queries"),
-        (["high", *whole["per_query"][name][1:]], rf"per_query.{name}.0.*: Input should be a valid number"),
+        (["high", *whole["per_query"][name][1:]], rf"per_query.{name}.0.*: must be a number"),
     ):
         path.write_text(json.dumps({**whole, "per_query": {**whole["per_query"], name: values}}))
         with pytest.raises(UserError, match=rf"r\.json: the result is damaged \({message}.*\); evaluate again"):
@@ -180,8 +180,8 @@ def test_values_and_images_of_queries_are_covered_too(result, tmp_path):
     [
         ({"per_query": {}, "numbers": {"i2t/R@1": 250.0}}, r"i2t/R@1 is 250, where 0..100 is possible"),
         ({"numbers": {"i2t/R@1": float("nan")}}, "NaN is no number that JSON knows"),
-        ({"numbers": {"i2t/R@1": "100"}}, "numbers.i2t/R@1: Input should be a valid number"),
-        ({"reference": "closest"}, "reference: Input should be '', 'max', 'mean' or 'paired'"),
+        ({"numbers": {"i2t/R@1": "100"}}, "numbers.i2t/R@1: must be a number"),
+        ({"reference": "closest"}, "reference: must be '', 'max', 'mean' or 'paired'"),
         ({"per_query": {}, "numbers": {"up/R@1": 1.0}, "units": {"up/R@1": "percent"}}, "'up/R@1' is in no direction"),
         (
             {"per_query": {}, "numbers": {"R@1": 1.0}, "units": {"R@1": "percent"}},
@@ -199,7 +199,7 @@ def test_values_and_images_of_queries_are_covered_too(result, tmp_path):
         ({"queries": {"i2t": 10**30, "t2i": 3}}, "queries i2t, but the galleries are"),
         (
             {"image_of_query": {"i2t": [0, 1.5, 2], "t2i": [0, 1, 1]}},
-            "image_of_query.i2t.1: Input should be a valid int",
+            "image_of_query.i2t.1: must be a whole number",
         ),
         ({"image_of_query": {"i2t": [0, 1, -2], "t2i": [0, 1, 1]}}, "-2..1 are no positions"),
         ({"image_of_query": {"i2t": [0, 1, 10**30], "t2i": [0, 1, 1]}}, "are no positions"),
@@ -207,9 +207,9 @@ def test_values_and_images_of_queries_are_covered_too(result, tmp_path):
         ({"per_query": {"i2t/R@7": [1.0, 2.0, 3.0]}}, "values per query of i2t/R@7, which is no number of it"),
         ({"per_query": {"i2t/R@1": [500.0, -200.0, None]}}, "i2t/R@1 of a query is 500, where 0..100 is possible"),
         ({"surprise": 1}, "surprise: Unexpected keyword argument"),
-        ({"warnings": "odd"}, "warnings: Input should be a valid array"),
-        ({"seed": "7"}, "seed: Input should be a valid integer"),
-        ({"protocol": ["full"]}, "protocol: Input should be a valid string"),
+        ({"warnings": "odd"}, "warnings: must be a list"),
+        ({"seed": "7"}, "seed: must be a whole number"),
+        ({"protocol": ["full"]}, "protocol: must be text"),
     ],
 )
 def test_parts_that_make_no_sense_are_refused_in_one_line(result, tmp_path, parts, said):

@@ -49,7 +49,7 @@ def test_an_index_in_either_precision_is_searched_by_its_model(
     assert {one.name.removesuffix("-2")[32:] for one in (tmp_path / "cache" / "features").iterdir()} == folders
     capsys.readouterr()
     assert main(["index", photos, "--model", model, "--out", f"{index}2", "--least-cosine", "2"]) == 2
-    assert "least_cosine: Input should be less than or equal to 1" in capsys.readouterr().err
+    assert "least_cosine: must be at most 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", ["index", "evaluate"])

@@ -86,7 +86,7 @@ def test_options_of_parts_are_kept():
         ("sentences", "relevance: there is no source 'sentences'; there are cider-d, cider, tfidf, cbow, spice"),
         ({"tokenizer": "ptb"}, "relevance: the mapping has no kind; there are cider-d"),
         ({"kind": "tfidf", "vectors": "x"}, "relevance: vectors: "),
-        ({"kind": "tfidf", "tokenizer": "english"}, "relevance: tokenizer: Input should be 'ptb'"),
+        ({"kind": "tfidf", "tokenizer": "english"}, "relevance: tokenizer: must be 'ptb'"),
         (["tfidf"], "relevance: give the name of a source or a mapping with its kind, got list"),
         ("{kind: tfidf", "relevance: '{kind: tfidf' is not YAML"),
         ("{1, 2}", "relevance: the mapping has no kind"),

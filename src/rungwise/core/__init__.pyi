@@ -19,6 +19,7 @@ from ._configuration import by_name as by_name
 from ._configuration import dump_yaml as dump_yaml
 from ._configuration import from_plain as from_plain
 from ._configuration import identity as identity
+from ._configuration import in_words as in_words
 from ._configuration import load_yaml as load_yaml
 from ._configuration import on_command_line as on_command_line
 from ._configuration import parse_yaml as parse_yaml

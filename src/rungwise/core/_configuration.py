@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -21,6 +21,9 @@ from rungwise.core._errors import UserError
 from rungwise.core._untrusted_files import MissingFileError, read_text
 from rungwise.core.text import near_setting
 from rungwise.core.version import __version__
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 T = TypeVar("T")
 
@@ -58,13 +61,34 @@ STRICT = ConfigDict(extra="forbid")
 """``__pydantic_config__`` of a config dataclass: a misspelt key is an error, not a silently ignored wish."""
 
 
+_WORDS = {
+    **dict.fromkeys(("int_type", "int_parsing", "int_parsing_size", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    **dict.fromkeys(("list_type", "tuple_type"), "must be a list"),
+    **dict.fromkeys(("dict_type", "dataclass_type", "model_type", "model_attributes_type"), "must be a mapping"),
+    "string_type": "must be text",
+    "finite_number": "must be a finite number",
+    "greater_than": "must be above {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be below {lt}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "too_short": "the number of its values must be at least {min_length}",
+    "too_long": "the number of its values must be at most {max_length}",
+    "missing": "is missing",
+    "value_error": "{error}",
+}
+"""What pydantic's kinds of errors are called in our messages; the others keep their own words."""
+
+
 def from_plain(kind: type[T], values: Any, where: str) -> T:
     """Build a config dataclass from plain values such as YAML gives.
 
     Args:
         kind: The dataclass.
         values: A mapping of its fields.
-        where: Place that an error names, usually the file.
+        where: Place that an error names, usually the file; empty for values that a program gave.
 
     Raises:
         UserError: Naming the first field that is unknown or of the wrong type; or the refusal of the dataclass itself.
@@ -74,10 +98,11 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
     ...     margin: float = 0.2
     >>> from_plain(Recipe, {"margin": "wide"}, "recipe.yaml")
     Traceback (most recent call last):
-    rungwise.core.UserError: recipe.yaml: margin: Input should be a valid number... (got 'wide')
+    rungwise.core.UserError: recipe.yaml: margin: must be a number (got 'wide')
     """
+    before = f"{where}: " if where else ""
     if not isinstance(values, dict):
-        raise UserError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
+        raise UserError(f"{before}expected a mapping of settings, found {type(values).__name__}")
     try:
         built: T = adapter(kind).validate_python(values)
     except ValidationError as error:
@@ -85,21 +110,34 @@ def from_plain(kind: type[T], values: Any, where: str) -> T:
         if first["type"] == "unexpected_keyword_argument":
             place = ".".join(map(str, first["loc"]))
             near = near_setting(kind, first["loc"])
-            raise UserError(
-                f"{where}: {place}: unexpected, there is no such setting;{f' did you mean {near}?' if near else ''} a"
-                f" file of a newer version needs a newer rungwise (this is {__version__})"
-            ) from None
-        raise UserError(f"{where}: {_reason(error)}") from None
+            hints = [f" did you mean {near}?"] if near else []
+            hints += [f" a file of a newer version needs a newer rungwise (this is {__version__})"] if where else []
+            said = ";" + "".join(hints) if hints else ""
+            raise UserError(f"{before}{place}: unexpected, there is no such setting{said}") from None
+        raise UserError(f"{before}{_reason(error)}") from None
     except UserError as error:
-        raise UserError(f"{where}: {error}") from None
+        raise UserError(f"{before}{error}") from None
     if place := _not_a_number(values):
-        raise UserError(f"{where}: {place}: NaN is no number to compute with; give another value, or leave it out")
+        raise UserError(f"{before}{place}: NaN is no number to compute with; give another value, or leave it out")
     return built
 
 
 def _reason(error: ValidationError, *place: str) -> str:
     first = error.errors()[0]
-    return f"{'.'.join(map(str, (*place, *first['loc'])))}: {first['msg']} (got {_shown(first['input'])})"
+    return f"{'.'.join(map(str, (*place, *first['loc'])))}: {in_words(first)} (got {_shown(first['input'])})"
+
+
+def in_words(error: ErrorDetails) -> str:
+    """What a value must be: pydantic speaks of inputs and of Python's types, and people write numbers and lists.
+
+    >>> try:
+    ...     adapter(Size).validate_python(0)
+    ... except ValidationError as error:
+    ...     print(in_words(error.errors()[0]))
+    must be at least 1
+    """
+    words = _WORDS.get(error["type"])
+    return error["msg"] if words is None else words.format_map(error.get("ctx", {}))
 
 
 class Bounded:
@@ -115,7 +153,7 @@ class Bounded:
     ...     batch_size: Size = 128
     >>> Recipe(batch_size=0)
     Traceback (most recent call last):
-    rungwise.core.UserError: batch_size: Input should be greater than or equal to 1 (got 0)
+    rungwise.core.UserError: batch_size: must be at least 1 (got 0)
     """
 
     place: ClassVar[str] = ""

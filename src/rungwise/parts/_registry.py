@@ -150,7 +150,9 @@ def _placed(error: ErrorDetails, kind: str) -> InitErrorDetails:
     """An error in a part's options, located under the part's name."""
     from pydantic_core import InitErrorDetails, PydanticCustomError
 
-    what: Any = PydanticCustomError("option", "{message}", {"message": error["msg"]})
+    from rungwise.core import in_words
+
+    what: Any = PydanticCustomError("option", "{message}", {"message": in_words(error)})
     if error["type"] == _UNEXPECTED:
         what = _UNEXPECTED  # whoever reads the settings looks for a similar one
     return InitErrorDetails(type=what, loc=(kind, *error["loc"]), input=error["input"])

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rungwise.core import UserError, digest_of_json, read_json, to_plain
+from rungwise.core import UserError, digest_of_json, in_words, read_json, to_plain
 from rungwise.core.disk import replacing
 from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, dataset_of
@@ -228,7 +228,7 @@ def _known(out: Path, asked: str) -> dict[int, _Numbers]:
             raise ValueError(f"its format is {kept.format!r}")
         known = {int(seed): numbers for seed, numbers in kept.seeds.items()}
     except (ValidationError, ValueError) as error:
-        first = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
+        first = in_words(error.errors()[0]) if isinstance(error, ValidationError) else error
         raise UserError(
             f"{path}: the numbers of the seeds are damaged ({first}); remove the file, and resume"
         ) from None

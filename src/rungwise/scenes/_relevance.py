@@ -73,7 +73,7 @@ class SceneRelevance(Degrees):
             self._stated[caption, _columns_stated(statement)] = 1
 
     @classmethod
-    def load(cls, folder: Path, data: ImageCaptions) -> SceneRelevance:
+    def load(cls, folder: Path | str, data: ImageCaptions) -> SceneRelevance:
         """The relevance of a collection that was read from a folder of scenes, or of a part of it.
 
         Args:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rungwise.core import MissingFileError, UserError, read_json
+from rungwise.core import MissingFileError, UserError, read_json, user_path
 from rungwise.core.compute import cores, thread_pool
 from rungwise.core.disk import explained, make_folder, replacing, sync_folder
 from rungwise.core.output import short_repr
@@ -110,7 +110,7 @@ class SceneFile:
 
 
 def generate(
-    folder: Path, config: SceneConfig | None = None, progress: Callable[[int, int], None] | None = None
+    folder: Path | str, config: SceneConfig | None = None, progress: Callable[[int, int], None] | None = None
 ) -> ImageCaptions:
     """Make a folder of scenes, or use the one that is there.
 
@@ -130,11 +130,11 @@ def generate(
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     data = generate(Path(folder), SceneConfig(pictures=8, side=32))
+    ...     data = generate(folder, SceneConfig(pictures=8, side=32))
     >>> len(data), len(data.captions), data.caption_ids[0]
     (8, 40, 'scene-00000#0')
     """
-    config = config or SceneConfig()
+    folder, config = user_path(folder), config or SceneConfig()
     held_out = held_out_combinations(config.seed, config.held_out_share)
     with explained(folder):
         finished = _is_finished(folder, config)
@@ -154,12 +154,13 @@ def generate(
     return read(folder)
 
 
-def load_scene_file(folder: Path) -> SceneFile:
+def load_scene_file(folder: Path | str) -> SceneFile:
     """Read ``scenes.json`` of a folder that :func:`generate` made.
 
     Raises:
         UserError: If it is missing, damaged, or was written by another version.
     """
+    folder = user_path(folder)
     path = folder / SCENES_FILE
     try:
         values = read_json(path)
@@ -181,7 +182,7 @@ def load_scene_file(folder: Path) -> SceneFile:
         raise UserError(f"{path}: damaged ({error!r}); generate the scenes into an empty folder") from None
 
 
-def held_out_queries(folder: Path, count: int = 100, seed: int = 0) -> list[SceneQuery]:
+def held_out_queries(folder: Path | str, count: int = 100, seed: int = 0) -> list[SceneQuery]:
     """Searches for combinations that training never showed, each with a right picture in the split ``test``.
 
     Args:
@@ -191,8 +192,8 @@ def held_out_queries(folder: Path, count: int = 100, seed: int = 0) -> list[Scen
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = generate(Path(folder), SceneConfig(pictures=60, side=32))
-    ...     [query.text for query in held_out_queries(Path(folder), count=2)]
+    ...     _ = generate(folder, SceneConfig(pictures=60, side=32))
+    ...     [query.text for query in held_out_queries(folder, count=2)]
     ['...', '...']
     """
     file = load_scene_file(folder)

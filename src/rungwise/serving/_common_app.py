@@ -20,7 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.requests import ClientDisconnect
 
-from rungwise.core import UnavailableError, UserError
+from rungwise.core import UnavailableError, UserError, in_words
 from rungwise.core.output import printable
 from rungwise.serving._metrics import Metrics
 from rungwise.serving.access import (
@@ -156,7 +156,7 @@ def _answer_errors_in_one_line(app: FastAPI, tellable: Callable[[str, str], str 
     async def bad_request(request: Request, problem: RequestValidationError) -> Response:
         first = problem.errors()[0]
         place = [str(part) for part in first["loc"] if part not in ("query", "path", "body")]
-        return error(request, 422, f"{'.'.join(place) or 'request'}: {first['msg']}")
+        return error(request, 422, f"{'.'.join(place) or 'request'}: {in_words(first)}")
 
     @app.exception_handler(StarletteHTTPException)
     async def refused(request: Request, problem: StarletteHTTPException) -> Response:

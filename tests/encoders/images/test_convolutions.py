@@ -86,12 +86,12 @@ def test_the_fingerprint_is_of_weights_and_make() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"size": 4}, "size: Input should be greater than or equal to 8"),
-        ({"size": 0}, "size: Input should be greater than or equal to 8"),
-        ({"hidden": 0}, "hidden: Input should be greater than or equal to 1"),
-        ({"channels": []}, "channels: Tuple should have at least 1 item after validation"),
+        ({"size": 4}, "size: must be at least 8"),
+        ({"size": 0}, "size: must be at least 8"),
+        ({"hidden": 0}, "hidden: must be at least 1"),
+        ({"channels": []}, "channels: the number of its values must be at least 1"),
         ({"halving": [0, 4]}, r"image.halving must name convolutions in 0..3, got 0, 4"),
-        ({"channels": [4, 4, -1]}, r"channels\.2: Input should be greater than or equal to 1"),
+        ({"channels": [4, 4, -1]}, r"channels\.2: must be at least 1"),
         ({"depth": 3}, "depth"),
     ],
 )

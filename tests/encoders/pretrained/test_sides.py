@@ -95,7 +95,7 @@ SPOILT = [
     (IMAGE_ENCODER, {"architecture": "blip"}, "model_type 'blip' is not read"),
     (IMAGE_ENCODER, {"settings": []}, "settings: expected a JSON object"),
     (IMAGE_ENCODER, {"settings": {"hidden_size": 8}}, "Field required"),
-    (PREPROCESSING, {"size": "large"}, "size: Input should be a valid integer"),
+    (PREPROCESSING, {"size": "large"}, "size: must be a whole number"),
     (TEXT_ENCODER, {"tokens": None}, "tokens: expected a mapping"),
     (TEXT_ENCODER, {"tokens": {"longest": 1, "pad": 0}}, "tokens: longest"),
     (TEXT_ENCODER, {"tokens": {"longest": 8, "pad": 10**6}}, "fills up with token 1000000"),

@@ -196,12 +196,12 @@ def test_other_vectors_have_another_fingerprint(glove: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_count": -1}, "min_count: Input should be greater than or equal to 0"),
-        ({"most_words": 0}, "most_words: Input should be greater than or equal to 1"),
+        ({"min_count": -1}, "min_count: must be at least 0"),
+        ({"most_words": 0}, "most_words: must be at least 1"),
         ({"vocabulary": "file"}, "text.vocabulary: file needs a file of word vectors; set text.word_vectors"),
         ({"word_dimension": 3}, "text.word_dimension needs a file of word vectors; set text.word_vectors"),
-        ({"word_vectors": "w", "word_dimension": 0}, "word_dimension: Input should be greater than or equal to 1"),
-        ({"weights": "loud"}, "weights: Input should be 'idf', 'counts' or 'presence'"),
+        ({"word_vectors": "w", "word_dimension": 0}, "word_dimension: must be at least 1"),
+        ({"weights": "loud"}, "weights: must be 'idf', 'counts' or 'presence'"),
     ],
 )
 def test_settings_that_cannot_be_are_one_line(options: dict[str, Any], message: str) -> None:
@@ -246,7 +246,7 @@ def test_a_saved_model_needs_no_file_of_word_vectors(glove: Path, tmp_path: Path
         (lambda folder: _less_words(folder / TOKENIZER), "model.safetensors: text_encoder.importance"),
         (lambda folder: _renamed(folder / TOKENIZER), "tokenizer.json: not the vocabulary of a bag of words"),
         (lambda folder: _without_width(folder / "config.json"), "model.text.word_dimension is missing in config.json"),
-        (lambda folder: (folder / TEXT_ENCODER).write_text('{"file": 3}'), "text_encoder.json: file: Input should be"),
+        (lambda folder: (folder / TEXT_ENCODER).write_text('{"file": 3}'), "text_encoder.json: file: must be"),
         (lambda folder: _changed_tensor(folder, "vectors", lambda one: one[:, :2]), "text_encoder.vectors"),
         (lambda folder: _changed_tensor(folder, "importance", lambda one: one / 0), "holds NaN or infinite numbers"),
     ],

@@ -181,5 +181,5 @@ def test_states_may_have_a_width_of_their_own() -> None:
     encoder = GRUConfig(word_dimension=4, min_count=1, width=6).build(["a dog", "a cat"], 3)
     assert encoder.width == 6
     assert GRUConfig(word_dimension=4, min_count=1).build(["a dog"], 3).width == 3
-    with pytest.raises(UserError, match="width: Input should be greater than or equal to 1"):
+    with pytest.raises(UserError, match="width: must be at least 1"):
         GRUConfig(width=0)

@@ -246,8 +246,8 @@ def test_queries_leave_nothing_in_the_cache(bert: Path, tmp_path: Path, monkeypa
         ({"train_layers": 4, "frozen": False}, "text.train_layers is 4, but the encoder has 3 layers"),
         ({"context_length": 35}, "text.context_length is 35, but the encoder knows 34 places"),
         ({"train_layers": 2}, "text.train_layers needs text.frozen: false"),
-        ({"keep_layers": 0}, "keep_layers: Input should be greater than or equal to 1"),
-        ({"context_length": 1}, "context_length: Input should be greater than or equal to 4"),
+        ({"keep_layers": 0}, "keep_layers: must be at least 1"),
+        ({"context_length": 1}, "context_length: must be at least 4"),
     ],
 )
 def test_what_an_encoder_cannot_do_is_one_line(bert: Path, options: dict[str, Any], message: str) -> None:

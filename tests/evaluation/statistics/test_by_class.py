@@ -100,7 +100,7 @@ def test_it_is_kept_in_the_file_of_the_result(tmp_path):
         ({"queries": 9}, "9 of 3 queries"),
         ({"numbers": {"P@7": 1.0}}, "P@7 was not measured"),
         ({"numbers": {"MAP": 101.0}}, "MAP is 101, where 0..100 is possible"),
-        ({"numbers": {"MAP": "many"}}, "by_class.classes.i2t.0.numbers.MAP: Input should be a valid number"),
+        ({"numbers": {"MAP": "many"}}, "by_class.classes.i2t.0.numbers.MAP: must be a number"),
         ({"numbers": {"MAP": 12.5}}, "altered"),
     ],
 )

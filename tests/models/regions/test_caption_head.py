@@ -112,12 +112,12 @@ def test_layers_start_as_in_the_program() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weight": -1.0}, r"weight: Input should be greater than or equal to 0"),
-        ({"weight": float("nan")}, r"weight: Input should be a finite number"),
-        ({"hidden": 0}, r"hidden: Input should be greater than or equal to 1"),
-        ({"word_dimension": 0}, r"word_dimension: Input should be greater than or equal to 1"),
-        ({"dropout": 1.0}, r"dropout: Input should be less than 1"),
-        ({"longest": 1}, r"longest: Input should be greater than or equal to 2"),
+        ({"weight": -1.0}, r"weight: must be at least 0"),
+        ({"weight": float("nan")}, r"weight: must be a finite number"),
+        ({"hidden": 0}, r"hidden: must be at least 1"),
+        ({"word_dimension": 0}, r"word_dimension: must be at least 1"),
+        ({"dropout": 1.0}, r"dropout: must be below 1"),
+        ({"longest": 1}, r"longest: must be at least 2"),
     ],
 )
 def test_settings_that_mean_nothing(options: dict[str, float], message: str) -> None:

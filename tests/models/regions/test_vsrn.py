@@ -346,7 +346,7 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path) -> None:
         VSRN.create(of_rows, words, data.features)
     silent = replace(of_rows, captions=replace(SMALL, weight=0.0))
     assert VSRN.create(silent, words, data.features).encode_text(words).shape == (len(words), 8)
-    with pytest.raises(UserError, match="layers: Input should be greater than or equal to 1"):
+    with pytest.raises(UserError, match="layers: must be at least 1"):
         small(layers=0)
 
 

@@ -104,20 +104,20 @@ def test_a_saved_model_is_the_same(method: Method, settings: dict[str, Any], lab
 
 DAMAGE: list[tuple[list[str], Any, str]] = [
     (["fitted"], None, "model.fitted is missing"),
-    (["fitted", "components"], 0, "fitted.components: Input should be greater than or equal to 1"),
+    (["fitted", "components"], 0, "fitted.components: must be at least 1"),
     (["fitted", "components"], 3, "the files belong to different models"),
     (["fitted", "components"], 10**6, "the files belong to different models"),
-    (["fitted", "components"], 10**12, "fitted.components: Input should be less than"),
-    (["fitted", "components"], "two", "fitted.components: Input should be a valid integer"),
+    (["fitted", "components"], 10**12, "fitted.components: must be below"),
+    (["fitted", "components"], "two", "fitted.components: must be a whole number"),
     (["fitted", "image_landmarks"], 0, "the files belong to different models"),
-    (["fitted", "image_landmarks"], -1, "fitted.image_landmarks: Input should be greater than or equal to 0"),
+    (["fitted", "image_landmarks"], -1, "fitted.image_landmarks: must be at least 0"),
     (["fitted", "text_landmarks"], 11, "the files belong to different models"),
-    (["fitted", "classes"], [1, 2], "fitted.classes.0: Input should be a valid string"),
+    (["fitted", "classes"], [1, 2], "fitted.classes.0: must be text"),
     (["fitted", "more"], 1, "fitted.more: unexpected"),
     (["roots"], False, "the files belong to different models"),
     (["image", "width"], None, "model.image.width is missing"),
     (["text", "width"], 9, "the files belong to different models"),
-    (["pca"], 0, "pca: Input should be greater than 0"),
+    (["pca"], 0, "pca: must be above 0"),
 ]
 
 
@@ -217,7 +217,7 @@ def test_settings_are_told_by_name_or_as_a_configuration() -> None:
 def test_sizes_of_a_fit_are_checked() -> None:
     assert Fitted(3).classes == ()
     assert SubspaceConfig().fitted is None
-    with pytest.raises(UserError, match=r"text_landmarks: Input should be greater than or equal to 0"):
+    with pytest.raises(UserError, match=r"text_landmarks: must be at least 0"):
         Fitted(3, text_landmarks=-1)
 
 

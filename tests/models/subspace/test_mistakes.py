@@ -183,7 +183,7 @@ NO_DATA: list[tuple[Any, Any, Any, str]] = [
     (IMAGES.astype(object), TEXTS, LABELS, "and type object"),
     (IMAGES.astype(str), TEXTS, LABELS, "and type <U"),
     (IMAGES.astype(complex), TEXTS, LABELS, "and type complex128"),
-    (IMAGES[:, :0], TEXTS, LABELS, "image.width: Input should be greater than or equal to 1 (got 0)"),
+    (IMAGES[:, :0], TEXTS, LABELS, "image.width: must be at least 1 (got 0)"),
     (IMAGES, TEXTS, 2 * np.eye(3)[LABELS], "holds 0 and 1 alone"),
     (IMAGES, TEXTS, "a" * 30, "expected one label for each row"),
     (IMAGES[:1], TEXTS[:1], LABELS[:1], "at least two items, got 1; give more"),
@@ -245,13 +245,13 @@ def test_a_refused_fit_may_be_repeated(method: Method) -> None:
 
 NO_SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"nothing": 1}, "nothing: unexpected, there is no such setting"),
-    ({"dimension": 0}, "dimension: Input should be greater than or equal to 1"),
-    ({"dimension": "many"}, "dimension: Input should be a valid integer"),
-    ({"pca": 0}, "pca: Input should be greater than 0"),
-    ({"pca": float("nan")}, "pca: Input should be"),
+    ({"dimension": 0}, "dimension: must be at least 1"),
+    ({"dimension": "many"}, "dimension: must be a whole number"),
+    ({"pca": 0}, "pca: must be above 0"),
+    ({"pca": float("nan")}, "pca: must be"),
     ({"kernel": "laplace"}, "kernel: Input tag 'laplace'"),
-    ({"kernel": {"kind": "gaussian", "gamma": -1.0}}, "gamma: Input should be greater than 0"),
-    ({"kind": "vse"}, "kind: Input should be"),
+    ({"kernel": {"kind": "gaussian", "gamma": -1.0}}, "gamma: must be above 0"),
+    ({"kind": "vse"}, "kind: must be"),
 ]
 
 
@@ -270,7 +270,7 @@ def test_settings_are_checked(method: Method, given: tuple[dict[str, Any], str])
     in_turn([method for method in METHODS if method not in (LCFS, LGCFL)], [-1.0, float("nan"), float("inf")]),
 )
 def test_regularisation_is_checked(method: Method, regularisation: float) -> None:
-    with pytest.raises(UserError, match="regularisation: Input should be"):
+    with pytest.raises(UserError, match="regularisation: must be"):
         method(regularisation=regularisation)
 
 

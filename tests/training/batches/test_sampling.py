@@ -64,7 +64,7 @@ def test_each_does_what_it_is_for() -> None:
 
 
 def test_options_that_cannot_be_met_are_one_line() -> None:
-    with pytest.raises(UserError, match="by_length.pool: Input should be greater than or equal to 1"):
+    with pytest.raises(UserError, match="by_length.pool: must be at least 1"):
         ByLength(pool=0)
     with pytest.raises(UserError, match="relevance_aware reads relevance degrees"):
         RelevanceAware().epochs(drawn(relevance=None))

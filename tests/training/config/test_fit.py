@@ -40,17 +40,17 @@ def test_the_family_of_the_model_decides_what_settings_there_are(tmp_path: Path)
     [
         ({"grid": {"dimension": []}}, "grid: dimension has no values"),
         ({"grid": {"dimensio": [3]}}, "dimensio: unexpected"),
-        ({"grid": {"dimension": [0]}}, "dimension: Input should be greater than or equal to 1"),
+        ({"grid": {"dimension": [0]}}, "dimension: must be at least 1"),
         ({"grid": {"dimension": list(range(1, 200)), "pca": [0.001 * k for k in range(1, 100)]}}, "more than 10,000"),
         ({"snapshot": {"measure": "nDCG@10"}}, "needs degrees of relevance, which a fit does not read"),
         ({"model": {"kind": "vse"}}, "trained in steps, not fitted"),
         (
             {"model": {"kind": "cca", "regularisation": -1}},
-            "regularisation: Input should be greater than or equal to 0",
+            "regularisation: must be at least 0",
         ),
         (
             {"model": {"kind": "cca", "kernel": {"kind": "gaussian", "gamma": 0}}},
-            "gamma: Input should be greater than 0",
+            "gamma: must be above 0",
         ),
     ],
 )

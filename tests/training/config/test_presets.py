@@ -172,7 +172,7 @@ def test_the_repository_shows_the_presets_at_its_root() -> None:
         ("loss: {kind: ladder, margin: 3}", "c.yaml: loss.ladder.margin"),
         ("loss: {kind: snake}", "c.yaml: loss"),
         ("batch_size: many", "c.yaml: batch_size: .*'many'"),
-        ("batch_size: 0", "batch_size: Input should be greater than or equal to 1"),
+        ("batch_size: 0", "batch_size: must be at least 1"),
         ("a: [", "c.yaml, line 1: not valid YAML"),
         ("- 1", "expected a mapping"),
     ],

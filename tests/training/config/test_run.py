@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from rungwise.core import UserError, dump_yaml, load_yaml
+from rungwise.core import UserError, dump_yaml, from_plain, load_yaml
 from rungwise.losses import Ladder, MaxOfHinges, Weighted
 from rungwise.models import VSEConfig
 from rungwise.models.io import FITTED, family
@@ -114,9 +114,20 @@ def test_a_source_with_options_is_the_one_that_is_built(tmp_path: Path) -> None:
     assert [source_config(parts[0]).orders, parts[1]] == [2, "x/y"]
 
 
+@pytest.mark.parametrize(("text", "value"), [("2", 2), ("[2]", (2,))])
+def test_one_number_is_a_list_of_one_phase(text, value, tmp_path):
+    of_one_phase = TrainConfig(epochs=(2,), learning_rates=(2.0,))
+    assert parsed(f"{{epochs: {text}, learning_rates: {text}}}", tmp_path) == of_one_phase
+    assert TrainConfig(epochs=value, learning_rates=value) == of_one_phase
+    assert from_plain(TrainConfig, {"epochs": value, "learning_rates": value}, "") == of_one_phase
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("epochs: yes", "epochs: must be a list"),
+        ("epochs: two", "epochs: must be a list"),
+        ("epochs: 1.5", "epochs.0: must be a whole number"),
         ("- a\n- b\n", "expected a mapping of settings, found list"),
         ("epochs: [1\n", "not valid YAML"),
         (b"\xff\xfe\x00epochs", "is not UTF-8"),
@@ -125,12 +136,12 @@ def test_a_source_with_options_is_the_one_that_is_built(tmp_path: Path) -> None:
         ("a: " + "[" * 2_000, "not valid YAML"),
         ("epoch: [1]", "epoch"),
         ("epochs: [1]", "epochs has 1 phases, learning_rates 2; give a rate for each"),
-        ("{epochs: [], learning_rates: []}", "epochs: Tuple should have at least 1 item"),
-        ("epochs: [0, 1]", "epochs.0: Input should be greater than or equal to 1"),
-        ("batch_size: 0", "batch_size: Input should be greater than or equal to 1"),
-        ("clip_norm: 0", "clip_norm: Input should be greater than 0"),
+        ("{epochs: [], learning_rates: []}", "epochs: the number of its values must be at least 1"),
+        ("epochs: [0, 1]", "epochs.0: must be at least 1"),
+        ("batch_size: 0", "batch_size: must be at least 1"),
+        ("clip_norm: 0", "clip_norm: must be above 0"),
         ("clip_norm: .nan", "clip_norm: "),
-        ("weight_decay: -1", "weight_decay: Input should be greater than or equal to 0"),
+        ("weight_decay: -1", "weight_decay: must be at least 0"),
         ("weight_decay: .nan", "weight_decay"),
         ("learning_rates: [-1.0, 1.0]", "learning_rates"),
         ("learning_rates: [.nan, 1.0]", "learning_rates"),
@@ -149,8 +160,8 @@ def test_a_source_with_options_is_the_one_that_is_built(tmp_path: Path) -> None:
         ("step: {kind: plain, chunk: 2}", "step.plain.chunk"),
         ("step: [plain]", "step"),
         ("model: {similarity: {kind: hamming}}", "model.*similarity"),
-        ("model: {dimension: 0}", "dimension: Input should be greater than or equal to 1"),
-        ("model: {text: {word_dimension: -3}}", "word_dimension: Input should be greater than or equal to 1"),
+        ("model: {dimension: 0}", "dimension: must be at least 1"),
+        ("model: {text: {word_dimension: -3}}", "word_dimension: must be at least 1"),
         ("model: {image: {kind: features, backbone: resnet50}}", "model.*image.features.backbone"),
         ("data: {relevance: [tfidf]}", "data.relevance"),
         ("data: {relevance: {kind: bleu}}", "no source 'bleu'; there are cider-d"),

@@ -14,7 +14,7 @@ def test_a_source_with_options_becomes_one_line():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"patience": -1}, "patience: Input should be greater than or equal to 0"),
+        ({"patience": -1}, "patience: must be at least 0"),
         ({"measure": "recall"}, "snapshot.measure: there is no measure 'recall'; there are R@K, "),
         ({"measure": "CS"}, "snapshot.measure: .*'CS' is not well formed; write CS@K"),
         ({"measure": "val/CS@10"}, "snapshot.measure: 'val' is no direction; write i2t/CS@10, t2i/CS@10, or CS@10 for"),

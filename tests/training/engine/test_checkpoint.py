@@ -225,12 +225,12 @@ def test_an_altered_checkpoint_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("odd", "line"),
     [
-        ({"epoch": -1}, "epoch: Input should be greater"),
-        ({"epoch": 2**62}, "epoch: Input should be less"),
-        ({"step": -3}, "step: Input should be greater"),
-        ({"total_steps": True}, "total_steps: Input should be a valid integer"),
-        ({"scaling": {"scale": float("inf")}}, "scaling.scale: Input should be a finite number"),
-        ({"collapse": {"flat_since": -2}}, "collapse.flat_since: Input should be greater"),
+        ({"epoch": -1}, "epoch: must be at least 0"),
+        ({"epoch": 2**62}, "epoch: must be at most"),
+        ({"step": -3}, "step: must be at least 0"),
+        ({"total_steps": True}, "total_steps: must be a whole number"),
+        ({"scaling": {"scale": float("inf")}}, "scaling.scale: must be a finite number"),
+        ({"collapse": {"flat_since": -2}}, "collapse.flat_since: must be at least"),
         ({"best_epoch": 2}, "best_epoch: the history has no numbers of epoch 2"),
         ({"history": [{"loss": 1.0}]}, "best_epoch: the history has no numbers of epoch 1"),
     ],

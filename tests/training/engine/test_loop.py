@@ -596,5 +596,5 @@ def test_a_share_is_all_that_a_run_sees_of_the_training_pictures(
 
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.01, float("nan")])
 def test_a_share_lies_above_nothing_and_up_to_all(share: float) -> None:
-    with pytest.raises(UserError, match="share: Input should be"):
+    with pytest.raises(UserError, match="share: must be"):
         DataConfig(share=share)

@@ -73,9 +73,9 @@ def test_a_learned_temperature_is_not_decayed(config: TrainConfig, coloured: Ima
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"image": -1.0}, "rates.image: Input should be greater than or equal to 0"),
-        ({"heads": float("nan")}, "heads: Input should be a finite number"),
-        ({"layer_decay": 0.0}, "layer_decay: Input should be greater than 0"),
+        ({"image": -1.0}, "rates.image: must be at least 0"),
+        ({"heads": float("nan")}, "heads: must be a finite number"),
+        ({"layer_decay": 0.0}, "layer_decay: must be above 0"),
     ],
 )
 def test_mistakes_have_one_line(options: dict[str, float], message: str) -> None:
@@ -86,7 +86,7 @@ def test_mistakes_have_one_line(options: dict[str, float], message: str) -> None
 def test_one_kind_of_decay_at_a_time(config: TrainConfig) -> None:
     with pytest.raises(UserError, match="weight_decay is a term of the loss and goes with optimizer adam"):
         replace(config, weight_decay=0.1, optimizer=AdamW())
-    with pytest.raises(UserError, match="weight_decay: Input should be greater than or equal to 0"):
+    with pytest.raises(UserError, match="weight_decay: must be at least 0"):
         AdamW(weight_decay=-1.0)
 
 
@@ -119,9 +119,9 @@ def test_sgd_is_the_recurrence(options: dict[str, float]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"momentum": 1.0}, "momentum: Input should be less than 1"),
+        ({"momentum": 1.0}, "momentum: must be below 1"),
         ({"momentum": 0.0, "nesterov": True}, "optimizer.nesterov looks ahead"),
-        ({"weight_decay": float("nan")}, "weight_decay: Input should be a finite number"),
+        ({"weight_decay": float("nan")}, "weight_decay: must be a finite number"),
     ],
 )
 def test_mistakes_of_sgd_have_one_line(options: dict[str, float], message: str) -> None:

@@ -59,11 +59,11 @@ def test_a_warm_up_rises_from_nothing_and_a_longer_run_has_the_same_rates() -> N
 @pytest.mark.parametrize(
     ("kind", "options", "message"),
     [
-        (PhaseSchedule, {"warm_up": -1.0}, "warm_up: Input should be greater than or equal to 0"),
-        (OneCycleSchedule, {"rise": 1.0}, "rise: Input should be less than 1"),
-        (OneCycleSchedule, {"start": -0.1}, "start: Input should be greater than or equal to 0"),
-        (CosineSchedule, {"warm_up": float("nan")}, "warm_up: Input should be less than 1"),
-        (CosineSchedule, {"floor": 2.0}, "floor: Input should be less than or equal to 1"),
+        (PhaseSchedule, {"warm_up": -1.0}, "warm_up: must be at least 0"),
+        (OneCycleSchedule, {"rise": 1.0}, "rise: must be below 1"),
+        (OneCycleSchedule, {"start": -0.1}, "start: must be at least 0"),
+        (CosineSchedule, {"warm_up": float("nan")}, "warm_up: must be below 1"),
+        (CosineSchedule, {"floor": 2.0}, "floor: must be at most 1"),
     ],
 )
 def test_mistakes_have_one_line(kind: type, options: dict[str, float], message: str) -> None:

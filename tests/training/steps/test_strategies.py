@@ -248,5 +248,5 @@ def test_what_does_not_go_together_is_refused(step, model, loss, processes, list
 
 @pytest.mark.parametrize("kind", [CachedGradients, GlobalNegativesStep])
 def test_a_chunk_holds_something(kind: Any) -> None:
-    with pytest.raises(UserError, match="chunk: Input should be greater than or equal to 1"):
+    with pytest.raises(UserError, match="chunk: must be at least 1"):
         kind(chunk=0)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, overload
 
 from pydantic import ConfigDict, ValidationError, WrapValidator
 
-from rungwise.core import UserError, adapter, digest_of_json, parse_json, read_json, user_path
+from rungwise.core import UserError, adapter, digest_of_json, in_words, parse_json, read_json, user_path
 from rungwise.core.disk import replacing
 from rungwise.core.output import printable
 
@@ -57,7 +57,7 @@ def read_as(kind: type[T], values: Mapping[str, Any]) -> T:
     ...     rows: int
     >>> read_as(Size, {"rows": 0.5})
     Traceback (most recent call last):
-    ValueError: rows: Input should be a valid integer
+    ValueError: rows: must be a whole number
     """
     try:
         reader = adapter(kind)
@@ -65,7 +65,7 @@ def read_as(kind: type[T], values: Mapping[str, Any]) -> T:
         read: T = reader.validate_json(json.dumps(values)) if is_dataclass(kind) else reader.validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {in_words(first)}") from None
     return read
 
 

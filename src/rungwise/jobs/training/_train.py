@@ -159,7 +159,7 @@ def train(
         cache: Folder of the feature cache; default RUNGWISE_CACHE or the system's.
         lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost.
         quiet: Print nothing; errors are raised all the same.
-        settings: Any setting of the configuration, as in YAML: ``epochs=[3]``, ``loss={"kind": "ladder"}``. One of the
+        settings: Any setting of the configuration, as in YAML: ``epochs=3``, ``loss={"kind": "ladder"}``. One of the
             group ``data`` has its whole name: ``**{"data.relevance": "tfidf"}``.
 
     Returns:
@@ -171,7 +171,7 @@ def train(
     >>> import rungwise
     >>> from rungwise.scenes import SceneConfig, generate
     >>> data = generate("scenes", SceneConfig(pictures=40, side=32))  # doctest: +SKIP
-    >>> run = rungwise.train("scenes", data, out="run", epochs=[1], learning_rates=[1e-3])  # doctest: +SKIP
+    >>> run = rungwise.train("scenes", data, out="run", epochs=1, learning_rates=1e-3)  # doctest: +SKIP
     >>> run.evaluate()["rsum"]  # doctest: +SKIP
     """
     from rungwise.data import ImageCaptions, dataset_of, read
@@ -200,7 +200,7 @@ def train(
             plain = to_plain(found)
             for setting, value in settings.items():
                 plain = merged(plain, _nested(setting, value))
-            found = from_plain(type(found), plain, "settings")
+            found = from_plain(type(found), plain, "")
         if data is not None and (path := place_of(data)) is not None:
             found = replace(found, data=replace(found.data, path=str(path)))  # type: ignore[arg-type]
         of = found.data

@@ -38,6 +38,11 @@ Log = Literal["tensorboard", "jsonl", "wandb", "mlflow"]
 """Destinations of a run's numbers."""
 
 
+def _listed(value: Any) -> Any:
+    """One number as a list of it: a run of one phase has one number of epochs, and one learning rate."""
+    return (value,) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 @dataclass(frozen=True)
 class DataConfig(Bounded, CollectionConfig):
     """Pictures and captions of a run, and their degrees of relevance.
@@ -90,8 +95,8 @@ class TrainConfig(Bounded):
         step: How gradients of a batch are computed: plain, cached_gradients, global_negatives.
         warm_up_epochs: Epochs with the sum of hinges before the loss takes over; losses that push the hardest negative
             alone leave their early plateau sooner.
-        epochs: Number of epochs of each phase.
-        learning_rates: The optimizer's learning rate in each phase.
+        epochs: Number of epochs of each phase; one number for one phase.
+        learning_rates: The optimizer's learning rate in each phase; one number for one phase.
         optimizer: The optimizer: adam, adamw, sgd.
         schedule: How the rate moves within the run: phases (constant within each), one_cycle, cosine.
         rates: Factors of the learning rate for the image encoder, the text encoder and the heads.
@@ -129,8 +134,8 @@ class TrainConfig(Bounded):
     sampler: AnySampler = field(default_factory=Shuffled)
     step: AnyStep = field(default_factory=Plain)
     warm_up_epochs: Natural = 0
-    epochs: Annotated[tuple[AtLeastOne, ...], Field(min_length=1)] = (15, 15)
-    learning_rates: tuple[NotNegative, ...] = (2e-4, 2e-5)
+    epochs: Annotated[tuple[AtLeastOne, ...], Field(min_length=1), BeforeValidator(_listed)] = (15, 15)
+    learning_rates: Annotated[tuple[NotNegative, ...], BeforeValidator(_listed)] = (2e-4, 2e-5)
     optimizer: AnyOptimizer = field(default_factory=Adam)
     schedule: AnySchedule = field(default_factory=PhaseSchedule)
     rates: LearningRates = field(default_factory=LearningRates)
@@ -149,6 +154,8 @@ class TrainConfig(Bounded):
     checkpoint_steps: AtLeastOne = 200
 
     def __post_init__(self) -> None:
+        for name in ("epochs", "learning_rates"):
+            object.__setattr__(self, name, _listed(getattr(self, name)))
         super().__post_init__()
         if len(self.epochs) != len(self.learning_rates):
             raise UserError(

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from rungwise.core import STRICT, Count, MissingFileError, UserError, require_regular
+from rungwise.core import STRICT, Count, MissingFileError, UserError, in_words, require_regular
 from rungwise.core.disk import replacing
 from rungwise.core.formats import write_tensors
 from rungwise.core.output import short_repr
@@ -250,7 +250,7 @@ def _opened(path: Path) -> Iterator[Any]:
             yield file
     except ValidationError as error:
         first = error.errors()[0]
-        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        reason = f"{'.'.join(map(str, first['loc']))}: {in_words(first)}"
         raise UserError(f"{path}: not a readable checkpoint ({reason}); start anew in another folder") from None
     except (SafetensorError, OSError, RecursionError, TypeError, KeyError, ValueError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]

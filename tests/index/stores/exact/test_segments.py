@@ -67,7 +67,7 @@ def doubled(folder: Path) -> None:
         (lambda folder: plainly(folder, side="text"), r"store\.json: damaged .*checksums differ"),
         (lambda folder: plainly(folder, checksum=None), r"store\.json: damaged .*checksums differ"),
         (doubled, r"store\.json: damaged \(id 'a' stands twice\)"),
-        (lambda folder: with_checksum(folder, dimension=0), r"dimension: Input should be greater than or equal to 1"),
+        (lambda folder: with_checksum(folder, dimension=0), r"dimension: must be at least 1"),
     ],
 )
 def test_what_was_tampered_with_is_refused(store: ExactStore, tamper: Callable[[Path], None], message: str) -> None:

@@ -182,10 +182,10 @@ def test_a_folder_that_does_not_say_how_many_regions_is_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"regions": 0}, "regions: Input should be greater than or equal to 1"),
-        ({"vector_width": 0}, "vector_width: Input should be greater than or equal to 1"),
-        ({"dropout": 1.0}, "dropout: Input should be less than 1"),
-        ({"dimension": -1}, "dimension: Input should be greater than or equal to 1"),
+        ({"regions": 0}, "regions: must be at least 1"),
+        ({"vector_width": 0}, "vector_width: must be at least 1"),
+        ({"dropout": 1.0}, "dropout: must be below 1"),
+        ({"dimension": -1}, "dimension: must be at least 1"),
     ],
 )
 def test_settings_that_make_no_model_are_refused(changes, message):

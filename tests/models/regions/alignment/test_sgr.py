@@ -27,7 +27,7 @@ def test_any_number_of_steps_is_that_of_nested_loops(steps, count):
 
 
 def test_steps_that_cannot_be_are_refused():
-    with pytest.raises(UserError, match=r"^sgr\.steps: Input should be greater than or equal to 1 \(got 0\)$"):
+    with pytest.raises(UserError, match=r"^sgr\.steps: must be at least 1 \(got 0\)$"):
         SGRConfig(steps=0)
 
 

@@ -165,19 +165,19 @@ def test_files_that_cannot_be_read_are_one_line(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"count": 1}, "concepts.count: Input should be greater than or equal to 2"),
-        ({"count": 9000}, "concepts.count: Input should be less than or equal to 8192"),
-        ({"min_count": 0}, "concepts.min_count: Input should be greater than or equal to 1"),
-        ({"most_share": 0.0}, "concepts.most_share: Input should be greater than 0"),
-        ({"most_share": float("nan")}, "concepts.most_share: Input should be less than or equal to 1"),
-        ({"width": 0}, "concepts.width: Input should be greater than or equal to 1"),
-        ({"scale": 1.0}, "concepts.scale: Input should be greater than 1"),
-        ({"threshold": 0.0}, "concepts.threshold: Input should be greater than 0"),
+        ({"count": 1}, "concepts.count: must be at least 2"),
+        ({"count": 9000}, "concepts.count: must be at most 8192"),
+        ({"min_count": 0}, "concepts.min_count: must be at least 1"),
+        ({"most_share": 0.0}, "concepts.most_share: must be above 0"),
+        ({"most_share": float("nan")}, "concepts.most_share: must be at most 1"),
+        ({"width": 0}, "concepts.width: must be at least 1"),
+        ({"scale": 1.0}, "concepts.scale: must be above 1"),
+        ({"threshold": 0.0}, "concepts.threshold: must be above 0"),
         (
             {"file": "a.txt", "leave_out": "b.txt"},
             "concepts.file names the concepts themselves, so that concepts.leave",
         ),
-        ({"neighbours": -1.0}, "concepts.neighbours: Input should be greater than or equal to 0"),
+        ({"neighbours": -1.0}, "concepts.neighbours: must be at least 0"),
     ],
 )
 def test_settings_that_mean_nothing_are_one_line(options, message):

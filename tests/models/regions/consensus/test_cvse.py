@@ -374,7 +374,7 @@ def test_other_concepts_are_another_model():
         (
             "config.json",
             lambda text: text.replace('"count": 10', '"count": 8000000'),
-            "count: Input should be less than or equal to 8192",
+            "count: must be at most 8192",
         ),
     ],
 )
@@ -505,20 +505,20 @@ def test_it_is_not_exported(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 1.5}, "cvse.alpha: Input should be less than or equal to 1"),
-        ({"label_share": -0.1}, "cvse.label_share: Input should be greater than or equal to 0"),
-        ({"divergence_weight": -1.0}, "cvse.divergence_weight: Input should be greater than or equal to 0"),
-        ({"fused_weight": math.nan}, "cvse.fused_weight: Input should be a finite number"),
-        ({"dropout": 1.0}, "cvse.dropout: Input should be less than 1"),
-        ({"smoothing": 0.0}, "cvse.smoothing: Input should be greater than 0"),
-        ({"regions": 0}, "cvse.regions: Input should be greater than or equal to 1"),
-        ({"dimension": 0}, "cvse.dimension: Input should be greater than or equal to 1"),
+        ({"alpha": 1.5}, "cvse.alpha: must be at most 1"),
+        ({"label_share": -0.1}, "cvse.label_share: must be at least 0"),
+        ({"divergence_weight": -1.0}, "cvse.divergence_weight: must be at least 0"),
+        ({"fused_weight": math.nan}, "cvse.fused_weight: must be a finite number"),
+        ({"dropout": 1.0}, "cvse.dropout: must be below 1"),
+        ({"smoothing": 0.0}, "cvse.smoothing: must be above 0"),
+        ({"regions": 0}, "cvse.regions: must be at least 1"),
+        ({"dimension": 0}, "cvse.dimension: must be at least 1"),
         (
             {"consensus_share": 0.05, "alpha": 0.0},
             "cvse.alpha is 0, so that the fused level is the consensus level",
         ),
-        ({"consensus_share": 1.0}, "cvse.consensus_share: Input should be less than 1"),
-        ({"training_concepts": "image"}, "cvse.training_concepts: Input should be 'caption' or 'picture'"),
+        ({"consensus_share": 1.0}, "cvse.consensus_share: must be below 1"),
+        ({"training_concepts": "image"}, "cvse.training_concepts: must be 'caption' or 'picture'"),
         (
             {"consensus_share": 0.05, "level": "instance"},
             "cvse.consensus_share is 0.05 beside the fused level, and cvse.level: instance takes one level alone",

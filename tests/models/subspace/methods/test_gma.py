@@ -37,5 +37,5 @@ def test_directions_come_apart() -> None:
 @pytest.mark.parametrize("name", ["mu", "alpha"])
 @pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
 def test_weights_are_checked(name: str, weight: float) -> None:
-    with pytest.raises(UserError, match=f"{name}: Input should be"):
+    with pytest.raises(UserError, match=f"{name}: must be"):
         GMAConfig(**{name: weight})

@@ -137,5 +137,5 @@ def test_a_class_of_everybody_has_no_border() -> None:
 def test_settings_are_checked() -> None:
     assert GMMFAConfig().kind == "gmmfa"
     for name in ("same_class", "other_class", "neighbour_components"):
-        with pytest.raises(UserError, match=": Input should be greater than or equal to 1"):
+        with pytest.raises(UserError, match=": must be at least 1"):
             GMMFAConfig(**{name: 0})

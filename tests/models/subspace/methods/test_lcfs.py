@@ -78,5 +78,5 @@ def test_fewer_directions_than_classes() -> None:
 
 def test_settings_are_checked() -> None:
     assert LCFSConfig().kind == "lcfs"
-    with pytest.raises(UserError, match="low_rank: Input should be greater than or equal to 0"):
+    with pytest.raises(UserError, match="low_rank: must be at least 0"):
         LCFSConfig(low_rank=-1)

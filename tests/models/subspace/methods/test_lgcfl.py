@@ -84,5 +84,5 @@ def test_blocks_of_features_are_left_out() -> None:
 def test_settings_are_checked() -> None:
     assert LGCFLConfig().kind == "lgcfl"
     for settings in ({"image_block": 0}, {"text_block": 0}, {"guidance": 0.0}, {"guidance": float("inf")}):
-        with pytest.raises(UserError, match="Input should be"):
+        with pytest.raises(UserError, match="must be"):
             LGCFLConfig(**settings)

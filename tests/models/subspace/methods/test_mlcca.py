@@ -66,5 +66,5 @@ def test_single_labels_give_one_direction_less_than_classes() -> None:
 
 def test_settings_are_checked() -> None:
     assert (MLCCAConfig().kind, MLCCAConfig().likeness) == ("mlcca", "dot")
-    with pytest.raises(UserError, match="sigma: Input should be greater than 0"):
+    with pytest.raises(UserError, match="sigma: must be above 0"):
         MLCCAConfig(sigma=0)

@@ -111,5 +111,5 @@ def test_fewer_directions_are_those_in_which_projections_vary_most() -> None:
     "settings", [{"sparsity": 0.0}, {"sparsity": float("inf")}, {"rounds": 0}, {"tolerance": -1}, {"tolerance": np.nan}]
 )
 def test_settings_are_checked(settings: dict[str, float]) -> None:
-    with pytest.raises(UserError, match="Input should be"):
+    with pytest.raises(UserError, match="must be"):
         RegressionConfig(**settings)

@@ -71,5 +71,5 @@ def test_items_without_a_label_are_correlated_and_not_regressed() -> None:
 
 def test_settings_are_checked() -> None:
     assert SCMConfig().kind == "scm"
-    with pytest.raises(UserError, match="strength: Input should be greater than 0"):
+    with pytest.raises(UserError, match="strength: must be above 0"):
         SCMConfig(strength=0)
