@@ -94,7 +94,7 @@ SPOILT = [
     (IMAGE_ENCODER, {"library": None}, "library: expected a name"),
     (IMAGE_ENCODER, {"architecture": "blip"}, "model_type 'blip' is not read"),
     (IMAGE_ENCODER, {"settings": []}, "settings: expected a JSON object"),
-    (IMAGE_ENCODER, {"settings": {"hidden_size": 8}}, "Field required"),
+    (IMAGE_ENCODER, {"settings": {"hidden_size": 8}}, "is missing"),
     (PREPROCESSING, {"size": "large"}, "size: must be a whole number"),
     (TEXT_ENCODER, {"tokens": None}, "tokens: expected a mapping"),
     (TEXT_ENCODER, {"tokens": {"longest": 1, "pad": 0}}, "tokens: longest"),

@@ -235,7 +235,7 @@ def test_a_tower_is_made_again_from_its_description(published: Published) -> Non
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "vocab_size: Field required"),
+        ({}, "vocab_size: is missing"),
         ({"code": "x"}, "code: unexpected, there is no such setting"),
         ({"eos_token_id": None}, r"text_encoder\.json: eos_token_id is missing"),
     ],

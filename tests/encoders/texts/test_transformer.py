@@ -278,8 +278,8 @@ def test_a_setting_that_is_not_known_shows_in_the_vectors(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        (("network", "num_hidden_layers"), 10**9, "less than or equal to 512"),
-        (("network", "hidden_size"), "16", "valid integer"),
+        (("network", "num_hidden_layers"), 10**9, "must be at most 512"),
+        (("network", "hidden_size"), "16", "must be a whole number"),
         (("network", "hidden_act"), "evil.function", "hidden_act"),
         (("network", "auto_map"), {"AutoModel": "evil.Evil"}, "auto_map"),
         (("network", "model_type"), "gpt2", "model_type"),

@@ -153,11 +153,11 @@ def endless(said: dict[str, Any]) -> None:
     [
         (lambda said: said["opt"].__dict__.update(embed_size=9), r"image_projection\.bias: \(8,\), but .* \(9,\)"),
         (lambda said: said["opt"].__dict__.update(embed_size=1 << 20, img_dim=1 << 20), "but opt asks for"),
-        (lambda said: said["opt"].__dict__.update(embed_size=1 << 60), "dimension: must be below"),
+        (lambda said: said["opt"].__dict__.update(embed_size=1 << 60), "dimension: must be at most"),
         (lambda said: said["opt"].__dict__.update(embed_size="8"), "opt.embed_size: expected int, got '8'"),
         (lambda said: said["opt"].__dict__.pop("word_dim"), "opt.word_dim: expected int, got None"),
         (lambda said: said["opt"].__dict__.update(num_layers=2), r"_l1: no such tensor"),
-        (lambda said: said["opt"].__dict__.update(num_layers=10**9), "layers: must be below"),
+        (lambda said: said["opt"].__dict__.update(num_layers=10**9), "layers: must be at most"),
         (lambda said: said["model"][1].update({"embed.weight": torch.tensor(1.0)}), "has vectors of 1"),
         (lambda said: said["opt"].__dict__.update(measure="l2"), "'l2' is neither cosine nor order"),
         (lambda said: said["opt"].__dict__.update(use_abs=True), "absolute values compared by the cosine"),

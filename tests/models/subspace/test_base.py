@@ -107,7 +107,7 @@ DAMAGE: list[tuple[list[str], Any, str]] = [
     (["fitted", "components"], 0, "fitted.components: must be at least 1"),
     (["fitted", "components"], 3, "the files belong to different models"),
     (["fitted", "components"], 10**6, "the files belong to different models"),
-    (["fitted", "components"], 10**12, "fitted.components: must be below"),
+    (["fitted", "components"], 10**12, "fitted.components: must be at most"),
     (["fitted", "components"], "two", "fitted.components: must be a whole number"),
     (["fitted", "image_landmarks"], 0, "the files belong to different models"),
     (["fitted", "image_landmarks"], -1, "fitted.image_landmarks: must be at least 0"),

@@ -106,7 +106,7 @@ def test_large_files_are_looked_through_only_on_request(store: ExactStore) -> No
 def test_a_store_without_parts_is_no_empty_one(store: ExactStore) -> None:
     fields = {name: value for name, value in fields_of(store.folder).items() if name not in ("parts", "checksum")}
     write_description(store.folder / "store.json", fields)
-    with pytest.raises(UserError, match=r"store\.json: parts: Field required"):
+    with pytest.raises(UserError, match=r"store\.json: parts: is missing"):
         ExactStore.open(store.folder)
 
 
