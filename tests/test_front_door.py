@@ -173,6 +173,22 @@ def test_frames_are_read_wherever_data_are_asked_for(scenes, run, tmp_path):
     assert of_frame["rsum"] == rungwise.evaluate(similarity=matrix, image_of_caption=[0, 1, 2], quiet=True)["rsum"]
 
 
+def test_a_run_whose_data_are_not_there_says_from_where_it_looked(scenes, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(scenes)
+    rungwise.train("scenes", "scenes", out=tmp_path / "run", quiet=True, **SHORT)
+    monkeypatch.chdir(tmp_path)
+    run = rungwise.Run.open(tmp_path / "run")
+    line = f"the data of the run, scenes, are not there, seen from {tmp_path}; name where they are"
+    for go_on in (run.evaluate, run.resume):
+        with pytest.raises(UserError, match=re.escape(line)):
+            go_on(quiet=True)
+    assert main(["train", "run/config.yaml", "--out", "run", "--resume"]) == 2
+    assert line in capsys.readouterr().err
+    assert main(["train", "elsewhere/config.yaml", "--out", "run", "--resume"]) == 2
+    assert "elsewhere/config.yaml: no such configuration file" in capsys.readouterr().err
+    assert run.evaluate(scenes / "scenes", quiet=True).numbers
+
+
 def test_a_run_is_not_written_among_the_data(scenes):
     with pytest.raises(UserError, match="holds the data; name another folder for the run"):
         rungwise.train("scenes", scenes / "scenes", out=scenes / "scenes", quiet=True, **SHORT)

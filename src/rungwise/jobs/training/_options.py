@@ -48,6 +48,12 @@ def refuse_without_data(config: AnyRunConfig) -> None:
         raise UserError("no data: name a folder or a caption file after the configuration, or set data.path in it")
 
 
+def refuse_lost_data(path: str) -> None:
+    """Refuse data of a run that are not where its configuration says: a relative path is seen from another folder."""
+    if not os.path.lexists(path):
+        raise UserError(f"the data of the run, {path}, are not there, seen from {Path.cwd()}; name where they are")
+
+
 def is_data(given: str | os.PathLike[str]) -> bool:
     """Whether a word names data and not a configuration: a folder, or a file that is no YAML."""
     from rungwise.training.config import is_preset_name

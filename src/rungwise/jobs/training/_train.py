@@ -18,7 +18,7 @@ from rungwise.jobs._python_values import as_collection
 from rungwise.jobs._terminal import chosen_device, console, say, say_issues
 from rungwise.jobs.evaluation import evaluate, place_of
 from rungwise.jobs.training._fit_model import fit
-from rungwise.jobs.training._options import QUICK, Running, is_data, refuse_without_data
+from rungwise.jobs.training._options import QUICK, Running, is_data, refuse_lost_data, refuse_without_data
 from rungwise.jobs.training._run_record import RunRecord
 from rungwise.jobs.training._seeds import check_seeds, say_spreads
 from rungwise.models.io import CONFIG as CONFIG_OF_MODEL
@@ -110,10 +110,13 @@ class Run(RunRecord):
 
 def data_of(run: Run, given: Any) -> Any:
     """Data for a run: given, the ones that it was trained on, or where its configuration says that they are."""
-    found = given if given is not None else run.data if run.data is not None else run.config.data.path
-    if not found:
+    found = given if given is not None else run.data
+    if found is not None:
+        return found
+    if not run.config.data.path:
         raise UserError(f"{run.folder / CONFIG}: does not say where the data are; give data=")
-    return found
+    refuse_lost_data(run.config.data.path)
+    return run.config.data.path
 
 
 @dataclass(frozen=True)
@@ -235,6 +238,8 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     if data is None:
         refuse_without_data(config)
         of = config.data
+        if asked.resume:
+            refuse_lost_data(of.path)
         data = read(of.path, layout=of.layout or None, key=of.key, join_restval=of.join_restval)
     if (place := place_of(data)) is not None and place.resolve() == Path(asked.out).resolve():
         raise UserError(f"--out {asked.out}: holds the data; name another folder for the run")

@@ -167,7 +167,8 @@ def load_config(name_or_file: str, dataset: str = "", *, resumed: Path | None = 
     if is_preset_name(name_or_file):
         return load_preset(name_or_file, dataset).config
     path = Path(name_or_file)
-    if not is_regular(path):
+    # A file in a folder is no misspelt preset, such as that of a run which is not there.
+    if not is_regular(path) and not (path.suffix.lower() in (".yaml", ".yml") and len(path.parts) > 1):
         system = name_or_file.partition("/")[0].partition(":")[0]
         raise UserError(
             f"{name_or_file}: neither a configuration file nor a preset{_nearest(system, systems())}; presets are"
