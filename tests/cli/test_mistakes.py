@@ -66,7 +66,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
 MISTAKES = {
     "wrong path of the data": ("{tiny} {desk}/photos", "{desk}/photos: no such file or folder; correct the path"),
     "a preset misspelt": ("vsep {data}", "vsep: neither a configuration file nor a preset"),
-    "no such configuration": ("{desk}/tinny.yaml {data}", "tinny.yaml: neither a configuration file nor a preset"),
+    "no such configuration": ("{desk}/tinny.yaml {data}", "tinny.yaml: no such configuration file"),
     "a file that is no YAML": ("{desk}/no_yaml.yaml {data}", "no_yaml.yaml, line 2: not valid YAML; "),
     "a setting misspelt": (
         "{desk}/misspelt.yaml {data}",
