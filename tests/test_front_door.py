@@ -189,6 +189,18 @@ def test_a_run_whose_data_are_not_there_says_from_where_it_looked(scenes, tmp_pa
     assert run.evaluate(scenes / "scenes", quiet=True).numbers
 
 
+def test_a_run_of_a_schedule_for_the_whole_run_goes_on_in_another(scenes, tmp_path):
+    run = rungwise.train(
+        "scenes", scenes / "scenes", out=tmp_path / "run", quiet=True, **{**SHORT, "schedule": "cosine"}
+    )
+    with pytest.raises(UserError, match="schedule cosine is of the whole run, which cannot be made longer; .*another"):
+        run.resume(epochs=2, quiet=True)
+    for start in (run, Path(run.folder), str(run.folder)):
+        out = tmp_path / type(start).__name__
+        after = rungwise.train("scenes", scenes / "scenes", out=out, start=start, quiet=True, **SHORT)
+        assert after.config.start == str(run.folder)
+
+
 def test_a_run_is_not_written_among_the_data(scenes):
     with pytest.raises(UserError, match="holds the data; name another folder for the run"):
         rungwise.train("scenes", scenes / "scenes", out=scenes / "scenes", quiet=True, **SHORT)

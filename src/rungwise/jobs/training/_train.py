@@ -283,7 +283,10 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
     >>> _nested("data.relevance", "tfidf")
     {'data': {'relevance': 'tfidf'}}
     """
-    plain = to_plain(value) if is_dataclass(value) and not isinstance(value, type) else value
+    if isinstance(value, os.PathLike):  # a run stands for its folder, and is a dataclass, too
+        plain: Any = os.fspath(value)
+    else:
+        plain = to_plain(value) if is_dataclass(value) and not isinstance(value, type) else value
     for one in reversed(name.split(".")):
         plain = {one: plain}
     found: dict[str, Any] = plain

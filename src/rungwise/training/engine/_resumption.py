@@ -61,11 +61,13 @@ def refuse_other_run(path: Path, state: RunState, now: RunState, config: TrainCo
         lines.append(f"epochs: {before} then, {after} now, fewer than are done")
     elif old is None or whole or any(old.learning_rate(at) != config.learning_rate(at) for at in range(begun)):
         lines.append(f"epochs: {before} then, {after} now, which changes epochs that are done")
+    if lines and whole:
+        remedy = f"the schedule {config.schedule.kind} is of the whole run, which cannot be made longer"
+        remedy += f"; resume with the same, or begin another run from its model (start: {path.parent})"
+    elif lines:
+        remedy = "resume with the same (epochs may be made longer), or start anew in another folder"
     if lines:
-        raise UserError(
-            f"{path}: the run was started with other settings: {'; '.join(lines)}; resume with the same (epochs may"
-            " be made longer), or start anew in another folder"
-        )
+        raise UserError(f"{path}: the run was started with other settings: {'; '.join(lines)}; {remedy}")
     if changed := sorted(name for name, one in state.files.items() if now.files.get(name) != one):
         what = {TOKENIZER: "vocabulary", PREPROCESSING: "preprocessing of pictures"}.get(changed[0], changed[0])
         raise UserError(
