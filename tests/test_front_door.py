@@ -201,6 +201,66 @@ def test_a_run_of_a_schedule_for_the_whole_run_goes_on_in_another(scenes, tmp_pa
         assert after.config.start == str(run.folder)
 
 
+def test_a_run_is_found_from_another_folder(scenes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = rungwise.train("scenes", scenes / "scenes", out="run", quiet=True, **SHORT)
+    opened = rungwise.Run.open("run")
+    assert repr(run).startswith("run run: ")
+    (tmp_path / "beside").mkdir()
+    monkeypatch.chdir(tmp_path / "beside")
+    for one in (run, opened):
+        assert one.folder == tmp_path / "run"
+        assert len(one.history) == 1
+        assert one.evaluate(scenes / "scenes", quiet=True).numbers
+        assert one.resume(scenes / "scenes", quiet=True).folder == tmp_path / "run"
+    assert repr(run).startswith("run ../run: ")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        ({"config": None}, "config=None: give a preset, a YAML file or data, and settings by their names: epochs=3"),
+        ({"config": {"epochs": 1}}, "config={'epochs': 1}: give a preset, a YAML file or data"),
+        ({"data": []}, "data= is an empty list"),
+        ({"data": {"path": "scenes"}}, "data= got dict, which is no collection"),
+        ({"modules": "no_such_module"}, "modules= no_such_module: there is no such module on Python's import path"),
+        ({"modules": [3]}, "modules=[3]: give a list of names of modules, or of files such as mylosses.py"),
+        ({"seeds": 3}, "seeds=3: give a list of whole numbers"),
+    ],
+)
+def test_what_train_does_not_take_is_named(scenes, wrong, line):
+    given = {"config": "scenes", "data": scenes / "scenes", **wrong}
+    with pytest.raises(UserError, match=f"^{re.escape(line)}"):
+        rungwise.train(**given, out=scenes / "never", quiet=True)
+
+
+def test_data_are_given_to_train_once(scenes, tmp_path):
+    with pytest.raises(UserError, match="data are given twice, in place of the configuration and as data="):
+        rungwise.train(rungwise.read(scenes / "scenes"), tmp_path, out=tmp_path / "run", quiet=True)
+
+
+def test_numbers_of_numpy_are_numbers(scenes, tmp_path):
+    settings = {"epochs": np.int64(1), "learning_rates": np.array([1e-3]), "seeds": np.arange(1), "schedule": "phases"}
+    run = rungwise.train("scenes", scenes / "scenes", out=tmp_path / "run", quiet=True, **settings)
+    assert list(run.seeds) == [0]
+    degrees = {"top": np.int64(3), "out": tmp_path / "degrees", "quiet": np.bool_(True)}
+    rungwise.degrees("tfidf", scenes / "scenes", **degrees)
+    assert json.loads((tmp_path / "degrees" / "relevance.json").read_text())
+
+
+def test_a_run_goes_on_in_its_folder_alone(scenes, run, tmp_path):
+    for name, value in (("out", tmp_path), ("seeds", (0, 1)), ("resume", True), ("config", "quick")):
+        with pytest.raises(UserError, match=f"{name}= is of another run; leave it out, or give it to rungwise.train"):
+            run.resume(quiet=True, **{name: value})
+    with pytest.raises(UserError, match="holds a run of one seed; name another folder for runs of several"):
+        rungwise.train("scenes", scenes / "scenes", out=scenes / "run", resume=True, seeds=(0, 1), quiet=True, **SHORT)
+
+
+def test_commands_of_other_programs_are_shown_as_they_are(scenes, tmp_path):
+    with pytest.raises(UserError, match="hf download nowhere --include .* --local-dir"):
+        rungwise.train("scenes", scenes / "scenes", out=tmp_path / "run", start="nowhere", quiet=True, **SHORT)
+
+
 def test_a_run_is_not_written_among_the_data(scenes):
     with pytest.raises(UserError, match="holds the data; name another folder for the run"):
         rungwise.train("scenes", scenes / "scenes", out=scenes / "scenes", quiet=True, **SHORT)

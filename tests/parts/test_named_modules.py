@@ -70,6 +70,14 @@ def test_a_configuration_that_a_person_gives_names_modules(files, scenes, capsys
     assert "yaml_loss.py" in (files / "run" / "config.yaml").read_text()
 
 
+def test_train_of_python_imports_the_modules_that_it_is_given(files, scenes):
+    (files / "python_loss.py").write_text(EXAMPLES["softest_hinge"].replace("SoftestHinge", "PythonHinge"))
+    short = {"epochs": 1, "learning_rates": 1e-3, "schedule": "phases", "quiet": True}
+    module = files / "python_loss.py"
+    run = rungwise.train("scenes", scenes, out=files / "run", modules=module, loss="python_hinge", **short)
+    assert run.config.modules == (str(module),)
+
+
 def test_what_a_run_records_is_printed_and_never_imported(files, scenes, capsys):
     trap = files / "trap.py"
     trap.write_text(f"open({str(files / 'sprung')!r}, 'w')\n")

@@ -60,27 +60,37 @@ def taken(kind: type[Any], name: str, value: Any) -> Any:
     wanted = _fields_of(cast(Hashable, kind)).get(name)
     if wanted is None or value is wanted.default:
         return value
-    if wanted.form is Form.DATA and not _is_place(value) and value is not None:
-        return as_collection(value)
-    value = _as(wanted.types, value)
+    if wanted.form is Form.DATA and not _is_place(value) and (value is not None or NoneType not in wanted.types):
+        return as_collection(value, name)
+    given, value = value, _as(wanted.types, value)
     if wanted.form in (Form.LIST, Form.LIST_OF_ANY):
         inner = _inner(wanted.types)
         if not isinstance(value, tuple) or (wanted.form is Form.LIST and not all(_is(inner, one) for one in value)):
-            raise refused(name, value, f"a list of {_PLURALS[inner] if wanted.form is Form.LIST else 'them'}")
+            raise refused(name, given, f"a list of {_PLURALS[inner] if wanted.form is Form.LIST else 'them'}")
     elif (wanted.form is Form.PATH or wanted.strict) and not any(_is(one, value) for one in wanted.types):
-        raise refused(name, value, " or ".join(_said(one) for one in wanted.types if one is not NoneType))
+        raise refused(name, given, " or ".join(_said(one) for one in wanted.types if one is not NoneType))
     return value
 
 
-def as_collection(value: Any) -> Any:
+def as_collection(value: Any, name: str) -> Any:
     """A collection of whatever :func:`rungwise.data.read` takes; a path stays one.
+
+    Args:
+        value: What Python gave.
+        name: Parameter that it was given as, for errors.
 
     Raises:
         UserError: If it is none of these.
     """
     from rungwise.data import ImageCaptions, read
 
-    return value if isinstance(value, ImageCaptions) or _is_place(value) else read(value)
+    if isinstance(value, ImageCaptions) or _is_place(value):
+        return value
+    try:
+        return read(value)
+    except UserError as error:
+        error.args = (str(error).replace("path=", f"{name}="),)
+        raise
 
 
 def _is_place(value: object) -> bool:
@@ -134,7 +144,9 @@ def _inner(types: tuple[Any, ...]) -> Any:
 
 def _as(types: tuple[Any, ...], value: Any) -> Any:
     """A value in the form of one of these types, where it has another form of the same."""
-    if (inner := _inner(types)) is not None:
+    if (inner := _inner(types)) is not None or {bool, int, float} & set(types):
+        value = plain_value(value)
+    if inner is not None:
         if _is_place(value):
             value = (value,)
         return tuple(_as((inner,), one) for one in value) if isinstance(value, list | tuple) else value
@@ -143,3 +155,17 @@ def _as(types: tuple[Any, ...], value: Any) -> Any:
     if str in types and isinstance(value, os.PathLike):
         return os.fspath(value)
     return value
+
+
+def plain_value(value: Any) -> Any:
+    """A number or list of numpy as Python's own, also within lists and mappings: JSON knows no others.
+
+    >>> import numpy as np
+    >>> plain_value({"seeds": (np.int64(3), 4), "rates": np.array([0.5])})
+    {'seeds': [3, 4], 'rates': [0.5]}
+    """
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain_value(one) for one in value]
+    return {name: plain_value(one) for name, one in value.items()} if isinstance(value, dict) else value

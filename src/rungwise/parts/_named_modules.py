@@ -134,7 +134,7 @@ def _import_module(name: str, option: str) -> None:
         file = f"{name.replace('.', '/')}{_SUFFIX}"
         raise UserError(
             f"{option} {name}: there is no such module on Python's import path; install it, put its folder in"
-            f" PYTHONPATH, or give its file, such as --module {file}"
+            f" PYTHONPATH, or give its file, such as {file}"
         ) from error
 
 

@@ -129,6 +129,8 @@ def train_seeds(
             refused as in ``train``.
     """
     seeds = checked_seeds(seeds)
+    if is_run_folder(out):
+        raise UserError(f"{out}: holds a run of one seed; name another folder for runs of several")
     asked = _asked(config, data)
     known = _known(out, asked) if resume else {}
     if not resume and (taken := [out / f"seed-{seed}" for seed in seeds if (out / f"seed-{seed}").exists()]):

@@ -189,6 +189,24 @@ def test_neither_file_nor_preset() -> None:
         load_config("absent.yaml")
 
 
+def test_a_file_that_names_a_preset_changes_it(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("preset: vsepp\nloss: {margin: 0.5}\nbatch_size: 7\n")
+    usual = load_config("vsepp", "flickr8k")
+    assert isinstance(usual, TrainConfig)
+    loss = replace(usual.loss, margin=0.5)
+    assert load_config(str(mine), "flickr8k") == replace(usual, loss=loss, batch_size=7)
+    kept = tmp_path / "kept.yaml"
+    for preset in presets():
+        kept.write_text(dump_yaml(preset.config))
+        assert load_config(str(kept)) == preset.config
+    mine.write_text("preset: nobody/knows\n")
+    with pytest.raises(UserError, match="mine.yaml: preset: there is no preset 'nobody/knows'; presets are .*vsepp"):
+        load_config(str(mine))
+    mine.rename(tmp_path / "config.yaml")
+    assert load_config(str(tmp_path / "config.yaml"), resumed=tmp_path).preset == "nobody/knows"
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

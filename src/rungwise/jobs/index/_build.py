@@ -93,7 +93,7 @@ def _with_folders(asked: MakeIndex) -> MakeIndex:
     if not isinstance(given, ImageCaptions):
         if given is None or (isinstance(given, tuple) and all(isinstance(one, Path) for one in given)):
             return asked
-        given = as_collection(list(given) if isinstance(given, tuple) else given)
+        given = as_collection(list(given) if isinstance(given, tuple) else given, "pictures")
     if given.source is None:
         raise UserError(
             f"{given.name}: an index follows a folder, and this collection is in memory or a part of one; write it to"

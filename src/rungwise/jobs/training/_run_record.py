@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from rungwise.core import digest_of_json, from_plain, parse_json, read_text, to_plain
 from rungwise.core.formats import IN_FILE, AlteredError, JsonForm, as_json, read_as
 from rungwise.core.output import InTables, TextTable, cut, frame_of, notebook_html, one_line
+from rungwise.jobs._terminal import shortest
 from rungwise.parts import recorded, recorded_in
 from rungwise.training import HISTORY
 
@@ -56,7 +57,7 @@ class RunRecord(InTables, JsonForm, os.PathLike[str]):
     _history: tuple[dict[str, Any], ...] | None = field(default=None, repr=False, compare=False)
 
     def __fspath__(self) -> str:
-        return str(self.folder)
+        return shortest(self.folder)
 
     def __repr__(self) -> str:
         """A few lines: where it stands, what it is, how good it was on validation."""
@@ -90,7 +91,7 @@ class RunRecord(InTables, JsonForm, os.PathLike[str]):
 
     def _title(self) -> str:
         state = "finished" if self.finished else f"stopped after epoch {len(self.history)}; resume() goes on"
-        return f"run {one_line(str(self.folder), 60)}: {self.config.model.kind}, {state}"
+        return f"run {one_line(shortest(self.folder), 60)}: {self.config.model.kind}, {state}"
 
     def _tables(self) -> list[TextTable]:
         return [_table(self.history)]

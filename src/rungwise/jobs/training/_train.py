@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from rungwise.core.compute import choose_device
 from rungwise.core.disk import usable_cache
 from rungwise.core.output import short_repr
 from rungwise.jobs._job import called_from_python
-from rungwise.jobs._python_values import as_collection
+from rungwise.jobs._python_values import as_collection, plain_value, refused
 from rungwise.jobs._terminal import chosen_device, console, say, say_issues
 from rungwise.jobs.evaluation import evaluate, place_of
 from rungwise.jobs.training._fit_model import fit
@@ -22,7 +23,7 @@ from rungwise.jobs.training._options import QUICK, Running, is_data, refuse_lost
 from rungwise.jobs.training._run_record import RunRecord
 from rungwise.jobs.training._seeds import check_seeds, say_spreads
 from rungwise.models.io import CONFIG as CONFIG_OF_MODEL
-from rungwise.parts import named_modules
+from rungwise.parts import import_named, named_modules
 from rungwise.training import CONFIG, MODEL, is_run
 from rungwise.training.config import is_preset_name, load_config, load_run_config, merged, with_origins
 
@@ -66,7 +67,7 @@ class Run(RunRecord):
         if is_regular(place / MODEL / CONFIG_OF_MODEL):
             made = read_json(place / MODEL / CONFIG_OF_MODEL).get("provenance", {})
         numbers, measure = made.get("validation", {}), str(made.get("chosen_by", ""))
-        run = cls(place, config, measure, numbers.get(measure), int(numbers.get("epoch", 0)))
+        run = cls(_whole(place), config, measure, numbers.get(measure), int(numbers.get("epoch", 0)))
         return replace(run, finished=len(run.history) >= getattr(config, "total_epochs", 0))
 
     @property
@@ -74,7 +75,7 @@ class Run(RunRecord):
         """The model that validation chose, loaded each time that it is asked for."""
         from rungwise.models import load
 
-        return load(str(self.folder / MODEL))
+        return load(os.fspath(Path(self) / MODEL))
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -101,11 +102,19 @@ class Run(RunRecord):
 
         Args:
             data: What the run was trained on, where it cannot be read from where it was.
-            settings: Any option or setting of :func:`rungwise.train`.
+            settings: Any setting of :func:`rungwise.train`, and its options but those that name another run.
         """
         if self.seeds:
             raise UserError(f"{self.folder.parent}: holds several seeds; resume one of them, such as run.seeds[SEED]")
-        return train(self.folder / CONFIG, data_of(self, data), out=self.folder, resume=True, **settings)
+        if others := [name for name in ("config", "out", "resume", "seeds") if name in settings]:
+            raise UserError(f"{others[0]}= is of another run; leave it out, or give it to rungwise.train")
+        place = Path(self)
+        return train(place / CONFIG, data_of(self, data), out=place, resume=True, **settings)
+
+
+def _whole(folder: AnyPath) -> Path:
+    """The absolute path of a folder: a run is found after its program went into another folder."""
+    return Path(os.path.abspath(folder))  # noqa: PTH100 - links are not followed: people arrange files by them
 
 
 def data_of(run: Run, given: Any) -> Any:
@@ -163,7 +172,8 @@ def train(
         lost_after: Under torchrun, seconds without a sign of life after which another process counts as lost.
         quiet: Print nothing; errors are raised all the same.
         settings: Any setting of the configuration, as in YAML: ``epochs=3``, ``loss={"kind": "ladder"}``. One of the
-            group ``data`` has its whole name: ``**{"data.relevance": "tfidf"}``.
+            group ``data`` has its whole name: ``**{"data.relevance": "tfidf"}``. ``modules=["mylosses.py"]`` imports a
+            loss or another part of your own.
 
     Returns:
         The run. Of several seeds it is the median one by rsum, and holds the others.
@@ -180,16 +190,25 @@ def train(
     from rungwise.data import ImageCaptions, dataset_of, read
 
     given: Any = {"cache": cache, "seeds": seeds}
+    modules = settings.pop("modules", ())
+    modules = [modules] if isinstance(modules, str | os.PathLike) else modules
+    if not isinstance(modules, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in modules):
+        raise refused("modules", modules, "a list of names of modules, or of files such as mylosses.py")
+    import_named(map(os.fspath, modules), option="modules=")
     asked = Running(out=out, resume=resume, device=device, lost_after=lost_after, quiet=quiet, **given)
+    if config is None or isinstance(config, Mapping):
+        raise refused("config", config, "a preset, a YAML file or data, and settings by their names: epochs=3")
     if not isinstance(config, str | os.PathLike) and not is_dataclass(config):
-        config = as_collection(config)
+        config = as_collection(config, "config")
     if data is not None:
-        data = as_collection(data)
+        data = as_collection(data, "data")
+    if isinstance(config, ImageCaptions) and data is not None:
+        raise UserError("data are given twice, in place of the configuration and as data=; give one of them")
     if isinstance(config, ImageCaptions) or (
         data is None and isinstance(config, str | os.PathLike) and is_data(config)
     ):
         config, data = QUICK, config
-    with called_from_python(quiet):
+    with called_from_python(quiet, _names()):
         if isinstance(config, str | os.PathLike):
             collection = data if isinstance(data, ImageCaptions) else None
             name = os.fspath(config)
@@ -258,7 +277,7 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     out = Path(asked.out)
     if isinstance(config, FitConfig):
         fitted = fit(config, split, asked, device)
-        return TrainedRun(Run(out, config, fitted.measure, fitted.value, data=given), split, fitted.choice)
+        return TrainedRun(Run(_whole(out), config, fitted.measure, fitted.value, data=given), split, fitted.choice)
     more = {"cache": asked.cache, "resume": asked.resume, "device": device, "lost_after": asked.lost_after}
     watcher = TerminalWatcher(console)
     if asked.seeds:
@@ -268,13 +287,22 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
         if is_first() and several.finished:
             say_spreads(several, out)
         runs = {
-            seed: Run(place, config, finished=several.finished, data=given) for seed, place in several.folders.items()
+            seed: Run(_whole(place), config, finished=several.finished, data=given)
+            for seed, place in several.folders.items()
         }
         chosen = next(iter(several.median.values()), asked.seeds[0])
         return TrainedRun(replace(runs[chosen], seeds=runs), split, config.snapshot)
     result = run(config, split, out, watcher=watcher, **more)  # type: ignore[arg-type]
-    found = Run(out, config, result.measure, result.best_value, result.best_epoch, result.finished, data=given)
+    found = Run(_whole(out), config, result.measure, result.best_value, result.best_epoch, result.finished, data=given)
     return TrainedRun(found, split, config.snapshot)
+
+
+def _names() -> set[str]:
+    """Parameters of :func:`train`, and settings that it takes by name: options of other programs stay as they are."""
+    from rungwise.training.config import FitConfig, TrainConfig
+
+    settings = (one.name for kind in (TrainConfig, FitConfig) for one in fields(kind))
+    return {*signature(train).parameters, *settings}
 
 
 def _nested(name: str, value: Any) -> dict[str, Any]:
@@ -286,7 +314,7 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
     if isinstance(value, os.PathLike):  # a run stands for its folder, and is a dataclass, too
         plain: Any = os.fspath(value)
     else:
-        plain = to_plain(value) if is_dataclass(value) and not isinstance(value, type) else value
+        plain = to_plain(value) if is_dataclass(value) and not isinstance(value, type) else plain_value(value)
     for one in reversed(name.split(".")):
         plain = {one: plain}
     found: dict[str, Any] = plain

@@ -156,7 +156,7 @@ def load_config(name_or_file: str, dataset: str = "", *, resumed: Path | None = 
         name_or_file: Path of a file, or a name as in :func:`whole_name`.
         dataset: Dataset of the given data.
         resumed: Folder of a run that is to go on. A file in the folder of a run is a record: the modules that it names
-            are not imported.
+            are not imported, and its preset decides nothing. In another file what is left out is the preset's.
 
     Raises:
         UserError: If it is neither, or the file does not fit.
@@ -179,30 +179,46 @@ def load_config(name_or_file: str, dataset: str = "", *, resumed: Path | None = 
     except MissingFileError:
         raise UserError(f"{path}: no such configuration file") from None
     settings = {name: one for name, one in _settings(values).items() if (name, one) != ("modules", None)}
-    _import_modules(settings, path, resumed)
+    if not _is_record(path, resumed):
+        _import_modules(settings, path)
+        settings = _on_preset(settings, path, dataset)
     from rungwise.parts import recorded, recorded_in
 
     with recorded(recorded_in(settings)):
         return _built(settings, str(path))
 
 
-def _import_modules(settings: Mapping[str, Any], path: Path, resumed: Path | None) -> None:
-    """Import the modules of a configuration that a person wrote, and none that a run recorded.
+def _is_record(path: Path, resumed: Path | None) -> bool:
+    """Whether a configuration stands in the folder of a run, which somebody else may have made: it decides no more."""
+    from rungwise.training._run_folder import MODEL, is_run
 
-    A run's folder may have been made by somebody else, so nothing that it says is imported.
-    """
+    folder = path.resolve().parent
+    return is_run(folder) or (folder / MODEL).exists() or (resumed is not None and resumed.resolve() == folder)
+
+
+def _on_preset(settings: dict[str, Any], path: Path, dataset: str) -> dict[str, Any]:
+    """Settings of a file that names a preset: what it leaves out is the preset's."""
+    name = settings.get("preset", "")
+    if not name:
+        return settings
+    if not isinstance(name, str) or not is_preset_name(name):
+        raise UserError(f"{path}: preset: there is no preset {name!r}; presets are {_listed(systems())}")
+    from rungwise.training.config._stage import merged
+
+    preset = load_preset(name, dataset)
+    return merged(preset.settings, {**settings, "preset": preset.name})
+
+
+def _import_modules(settings: Mapping[str, Any], path: Path) -> None:
+    """Import the modules of a configuration that a person wrote."""
     modules = settings.get("modules", ())
     if not modules:
         return
     if not isinstance(modules, list | tuple) or not all(isinstance(one, str) for one in modules):
         raise UserError(f"{path}: modules must be a list of names, such as [mylosses]")
     from rungwise.parts import import_named
-    from rungwise.training._run_folder import MODEL, is_run
 
-    folder = path.resolve().parent
-    in_a_run = is_run(folder) or (folder / MODEL).exists() or (resumed is not None and resumed.resolve() == folder)
-    if not in_a_run:
-        import_named(modules, option=f"{path}: modules")
+    import_named(modules, option=f"{path}: modules")
 
 
 def load_training(name_or_file: str) -> TrainConfig:

@@ -80,7 +80,8 @@ class TrainConfig(Bounded):
     """A training run; the preset ``vsepp`` is VSE++ as published.
 
     Attributes:
-        preset: Name of the preset that this was read from; empty for a file of one's own. It decides nothing.
+        preset: Name of the preset that this was read from; empty without one. A file of one's own that names a preset
+            takes from it what the file leaves out. In the folder of a run it decides nothing.
         modules: Modules of your own, which are imported when this configuration is given to a training. In the folder
             of a run they are a record, and are not imported.
         packages: Installed packages that offered parts of a run; a record, by which nothing is imported.
