@@ -79,7 +79,7 @@ def test_the_function_is_documented_as_its_command():
     [
         (lambda: count(5), "folder=5: give a path"),
         (lambda: count(names=3), "names=3: give a list of texts"),
-        (lambda: count(names=["a", 3]), "names=('a', 3): give a list of texts"),
+        (lambda: count(names=["a", 3]), "names=['a', 3]: give a list of texts"),
         (lambda: count(k="three"), "k='three': give a whole number"),
         (lambda: count(k=True), "k=True: give a whole number"),
         (lambda: count(k=1.5), "k=1.5: give a whole number"),
