@@ -183,3 +183,10 @@ def test_a_collection_of_which_no_picture_can_be_read_is_refused(tmp_path):
     data = read([tmp_path / "a.png", tmp_path / "b.png"], captions=["a", "b"])
     with pytest.raises(UserError, match=r"memory: none of 2 pictures could be read; the first: .*a\.png: "):
         rungwise.evaluate(Unreadable(), data, split="all")
+
+
+def test_a_split_that_was_not_drawn_is_refused_with_the_remedy(world):
+    _, data = world
+    alone = read([str(data.paths[0])], captions=["a"])
+    with pytest.raises(UserError, match=r"memory: has no splits.* of its 1 pictures none is 'test'; split= all takes"):
+        rungwise.evaluate(FileLengths(), alone)

@@ -203,10 +203,15 @@ def read_part(
         say_issues(data.issues)
     if split == "all":
         return data
-    data = with_splits(data)
+    given, data = data, with_splits(data)
     if split == "val":  # which training holds out of what it is trained on, where the data have none
         trained = [one for one in data.split_names if one != NO_SPLIT]
         data = with_validation(data, ("train",) if "train" in trained else trained)
+    if data is not given and split not in data.splits:
+        raise UserError(
+            f"{data.name}: has no splits, and of those that are drawn by the ids of its {len(data)} pictures none is"
+            f" {split!r}; --split all takes every one"
+        )
     return data.split(split)
 
 
