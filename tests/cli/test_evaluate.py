@@ -345,7 +345,10 @@ def test_lengths_are_warned_of(world, tmp_path, capsys):
         (("model",), "a model and ranked lists need data"),
         (VECTORS[:2], "go together; give both"),
         (VECTORS, "say which caption belongs to which image"),
-        ((*VECTORS, "--captions-per-image", 3, "--image-of-caption", "x"), "say which caption belongs to which image"),
+        (
+            (*VECTORS, "--captions-per-image", 3, "--image-of-caption", "x"),
+            "both say whose a caption is; give one of them",
+        ),
         ((*VECTORS, "--captions-per-image", 2), "30 images with 2 captions each make 60, but 90 were given"),
         ((*VECTORS, "--captions-per-image", 3, "--protocol", "cxc"), "protocol cxc"),
         ((*VECTORS, *SCENES, "--protocol", "labels"), "has no class labels"),

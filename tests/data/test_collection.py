@@ -138,3 +138,17 @@ def test_a_copy_is_equal_and_its_mappings_stay_read_only(copied: Callable[[Image
     rows = copied(replace(DATA, paths=(), features=ROWS)).features
     assert rows is not None
     assert np.array_equal(rows[:], ROWS[:])
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: DATA.select("test"), "pets: select() takes positions, got 'test'; .split('test') takes a split"),
+        (lambda: DATA.save(None), "folder= got NoneType; give the folder to write"),
+        (lambda: DATA.save(""), "folder= is empty; give the folder to write"),
+    ],
+)
+def test_a_wrong_argument_is_one_line(call: Callable[[], Any], line: str) -> None:
+    with pytest.raises(UserError) as refused:
+        call()
+    assert str(refused.value) == line

@@ -157,6 +157,37 @@ def test_paths_are_read_where_they_are(tmp_path: Path) -> None:
     same(read(data.to_dataset()), data)
 
 
+def test_relative_paths_are_found_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture(3).save(tmp_path / "a.png")
+    monkeypatch.chdir(tmp_path)
+    data = read(["a.png"], captions=["x"])
+    assert (data.image_ids, data.paths) == (("a.png",), (tmp_path / "a.png",))
+
+
+def test_a_list_of_picture_files_is_pictures_without_captions(tmp_path: Path) -> None:
+    for name in ("a.png", "b.png"):
+        picture(3).save(tmp_path / name)
+    paths = sorted(tmp_path.glob("*.png"))
+    texts = [str(one) for one in paths]
+    for given_as in (paths, texts, pd.Series(texts), np.array(texts), iter(paths)):
+        data = read(given_as)
+        assert (data.paths, data.captions) == (tuple(paths), ())
+
+
+def test_arrays_in_a_frame_are_captions_or_numbers_before_they_are_pictures(tmp_path: Path) -> None:
+    picture(3).save(tmp_path / "a.png")
+    row = {"caption": np.array(["x", "y"], object), "vec": np.zeros(4), "thumbnail": file_of(1)}
+    for column in ("image", "path"):
+        frame = pd.DataFrame([{column: str(tmp_path / "a.png")} | row])
+        data = read(frame if column == "image" else frame.drop(columns="thumbnail"))
+        assert (data.paths, data.captions) == ((tmp_path / "a.png",), ("x", "y"))
+
+
+def test_a_mapping_of_datasets_gives_the_splits() -> None:
+    part = datasets.Dataset.from_dict({"image": [b"..."], "caption": ["a"]})
+    assert read({"train": part, "test": part}).splits == ("train", "test")
+
+
 def test_a_dataset_of_hugging_face_is_not_decoded() -> None:
     made = datasets.Dataset.from_dict(
         {
@@ -235,6 +266,10 @@ def test_a_choice_among_several_columns_is_said() -> None:
     [
         (lambda: read(pd.DataFrame({"x": [1]})), "no column is called image or the like; there are x"),
         (lambda: read(pd.DataFrame({"image": ["no/such.jpg"], "caption": ["a"]})), "row 0: .*no such file, and"),
+        (
+            lambda: read(pd.DataFrame({"image": [np.zeros(4)], "caption": ["a"]})),
+            r"row 0: column 'image' \(image=\): an array of float64 and shape \(4,\) is no picture",
+        ),
         (lambda: read([picture(1)], captions=["a", "b"]), "^captions= has 2 entries for 1 picture; give a list"),
         (lambda: read(pd.DataFrame({"image": []}), layout="table"), "layout: is of files; leave it out"),
         (lambda: read(".", image="image"), "image: names a column of a DataFrame or a Dataset; of files leave it out"),

@@ -24,6 +24,18 @@ def result():
     )
 
 
+def test_numbers_without_a_value_are_equal(result):
+    result = replace(result, numbers=dict(result.numbers) | {"t2i/R@1": float("nan")}, _per_query={})
+    assert replace(result, numbers=dict(result.numbers) | {"t2i/R@1": -float("nan")}) == result
+    assert replace(result, numbers=dict(result.numbers) | {"t2i/R@1": 0.0}) != result
+
+
+@pytest.mark.parametrize("given", [None, {}, 5])
+def test_what_is_neither_path_nor_text_is_no_result(given):
+    with pytest.raises(UserError, match=f"got {type(given).__name__}; give the path of a file, or its text"):
+        Result.from_json(given)
+
+
 @pytest.mark.parametrize("per_query", [False, True])
 def test_a_result_survives_the_file(result, tmp_path, per_query):
     if not per_query:

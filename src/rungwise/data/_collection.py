@@ -276,8 +276,15 @@ class ImageCaptions:
         return self.select(keep, name=f"{self.name}/{'+'.join(names)}")
 
     def select(self, images: Sequence[int] | NDArray[np.int64], name: str | None = None) -> ImageCaptions:
-        """The images at these positions, in this order, with their captions grouped by image."""
-        chosen = [int(image) for image in images]
+        """The images at these positions, in this order, with their captions grouped by image.
+
+        Raises:
+            UserError: If a position is a text, as the name of a split is.
+        """
+        positions: list[Any] = [images] if isinstance(images, str) else list(images)
+        if positions and isinstance(first := positions[0], str):
+            raise UserError(f"{self.name}: select() takes positions, got {first!r}; .split({first!r}) takes a split")
+        chosen = [int(image) for image in positions]
         of_image = self.captions_of_image
         captions = [int(caption) for image in chosen for caption in of_image[image]]
         owners = np.repeat(np.arange(len(chosen)), [len(of_image[image]) for image in chosen])
@@ -348,8 +355,12 @@ class ImageCaptions:
             The folder.
 
         Raises:
-            UserError: If the collection has no pictures, one cannot be read, or the folder holds other files.
+            UserError: If ``folder`` names none, the collection has no pictures, one cannot be read, or the folder holds
+                other files.
         """
+        if not isinstance(folder, str | Path) or folder == "":
+            got = "is empty" if folder == "" else f"got {type(folder).__name__}"
+            raise UserError(f"folder= {got}; give the folder to write")
         if not self.paths:
             raise UserError(f"{self.name}: has no pictures to save; keep the files that it was read from")
         return write_collection(Path(folder).expanduser(), self._rows())

@@ -7,7 +7,7 @@ Columns are recognised by the names that tables and Parquet files on the disk ha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from numbers import Number
 from pathlib import Path, PurePosixPath
@@ -33,6 +33,7 @@ from rungwise.data.layouts import (
     MORE_CAPTIONS,
     MORE_IMAGES,
     OPTIONAL_COLUMNS,
+    PICTURE_SUFFIXES,
     Gatherer,
     left_out,
 )
@@ -57,17 +58,39 @@ def is_frame(source: object) -> bool:
 
 
 def is_dataset(source: object) -> bool:
-    """Whether something is a dataset of Hugging Face's library ``datasets``, without importing it."""
+    """Whether something is a dataset of Hugging Face's ``datasets``, or a mapping of some, without importing it."""
     kinds = ("Dataset", "DatasetDict", "IterableDataset", "IterableDatasetDict")
-    return any(_is_of(source, "datasets", kind) for kind in kinds)
+    if any(_is_of(source, "datasets", kind) for kind in kinds):
+        return True
+    return isinstance(source, Mapping) and bool(source) and all(map(is_dataset, source.values()))
+
+
+def as_list(source: object) -> object:
+    """The members of a Series, of an array of one axis or of an iterator; anything else as it is."""
+    is_array = isinstance(source, np.ndarray) and source.ndim == 1
+    if is_array or isinstance(source, Iterator) or _is_of(source, "pandas", "Series"):
+        members: Any = source
+        return members.tolist() if is_array else list(members)
+    return source
 
 
 def holds_lists(source: object, captions: object) -> bool:
     """Whether pictures and captions are given as lists, and not as folders and a file of captions."""
     if isinstance(source, str | Path | bytes | bytearray | memoryview) or not isinstance(source, Sequence):
         return False
+    if captions is None and source and all(map(_names_picture, source)):
+        return True
     given = captions is not None and not isinstance(captions, str | Path)
     return given or any(not isinstance(one, str | Path) for one in source)
+
+
+def _names_picture(member: object) -> bool:
+    """Whether a member of a list names a picture file; ``NAME=FOLDER`` and folders do not."""
+    return (
+        isinstance(member, str | Path)
+        and Path(member).suffix.lower() in PICTURE_SUFFIXES
+        and not user_path(member).is_dir()
+    )
 
 
 def type_name(value: object) -> str:
@@ -368,7 +391,10 @@ def _use(
         used.update(found[:1])
         return found[0] if found else None
 
-    if image is None:
+    if image is None and written.get("image") not in (None, *used):
+        use.image = written["image"]
+        used.add(use.image)
+    elif image is None:
         pictures = (*IMAGE_COLUMNS, *MORE_IMAGES)
         with_pixels = [one for one in held if one not in used]
         use.image = chosen("image", pictures, with_pixels) if with_pixels else None
@@ -427,7 +453,8 @@ def _read(parts: Sequence[_Part], name: str, folder: Path) -> ImageCaptions:
         cells = [part.picture(number) for number in range(len(rows))]
         for number, cell in enumerate(cells):
             if isinstance(cell, np.ndarray) and (fault := fault_of_pixels(cell)):
-                raise UserError(f"{where}, {part.what} {number}: {fault}")
+                of = "" if part.what == _OF_LISTS else f"column {use.image!r} (image=): "
+                raise UserError(f"{where}, {part.what} {number}: {of}{fault}")
         for note in use.notes:
             gatherer.issue("several columns", where, note)
         if use.left:
@@ -537,8 +564,10 @@ def _name(cell: object) -> str:
 
 
 def _holds_pixels(cell: object) -> bool:
+    if isinstance(cell, np.ndarray):
+        return not fault_of_pixels(cell)
     is_cell = isinstance(cell, Mapping) and {"bytes", "path"} & cell.keys()
-    return bool(is_cell) or _is_image(cell) or isinstance(cell, bytes | bytearray | memoryview | np.ndarray)
+    return bool(is_cell) or _is_image(cell) or isinstance(cell, bytes | bytearray | memoryview)
 
 
 def _picture(cell: object, called: str, folder: Path) -> Picture | str:
@@ -552,7 +581,10 @@ def _picture(cell: object, called: str, folder: Path) -> Picture | str:
         if _WEB.match(str(cell)):
             return f"{str(cell)[:200]!r} is an address; download the pictures first"
         path = folder / user_path(cell)
-        return path if address_of(path) or path.is_file() else f"{str(path)[:200]!r}: no such file"
+        if address_of(path):
+            return path
+        # Whoever opens it later may stand in another folder.
+        return path.absolute() if path.is_file() else f"{str(path)[:200]!r}: no such file"
     if isinstance(cell, _Later):
         return MemoryPicture(IN_MEMORY, called, cell.content)
     if isinstance(cell, bytes | bytearray | memoryview):

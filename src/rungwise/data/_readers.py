@@ -17,6 +17,7 @@ from rungwise.core.network import address_of, objects_below
 from rungwise.core.output import printable
 from rungwise.data._collection import NOT_READ, CollectionSource, ImageCaptions, Issue
 from rungwise.data._from_memory import (
+    as_list,
     from_dataset,
     from_frame,
     from_lists,
@@ -172,8 +173,9 @@ def read(
     Columns come from files beside the pictures too: XMP, and the JSON of Google Takeout.
 
     What a program holds is read as well: a pandas DataFrame (:func:`from_frame`), a ``Dataset`` or ``DatasetDict`` of
-    Hugging Face (:func:`from_dataset`), or lists of pictures and of captions (:func:`from_lists`). A collection
-    that was read before is given back as it is.
+    Hugging Face (:func:`from_dataset`), or lists of pictures and of captions (:func:`from_lists`), such as the paths of
+    picture files. A Series, an array and what ``glob`` gives are lists too. A collection that was read before is given
+    back as it is.
 
     Args:
         path: A folder, or the file that holds the captions or the features. Or several of them, which become one
@@ -227,6 +229,7 @@ def read(
         if needless := [*asked_of_files, *asked_of_tables, *(["captions"] if captions is not None else [])]:
             raise UserError(f"{needless[0]}=: this collection was read before; leave it out, or read its files anew")
         return path
+    path = as_list(path)
     with _one_line():
         if is_frame(path) or is_dataset(path):
             if captions is not None:

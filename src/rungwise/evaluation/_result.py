@@ -148,6 +148,10 @@ class Result(InTables, JsonForm):
             raise KeyError(f"{name!r} was not measured; there are {', '.join(self.numbers)}")
         return self.numbers[name]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether everything but the values per query is equal; NaN equals NaN."""
+        return self.plain() == other.plain() if isinstance(other, Result) else NotImplemented
+
     def __contains__(self, name: object) -> bool:
         """Whether the number with this name was measured."""
         return name in self.numbers

@@ -1,9 +1,13 @@
 from typing import ClassVar
 
 import numpy as np
+import pytest
+from pandas import DataFrame
 
+import rungwise
 from rungwise.cli import main
-from rungwise.data import Issue
+from rungwise.core import UserError
+from rungwise.data import Issue, read
 from rungwise.evaluation import Result, evaluate
 from rungwise.evaluation.inputs import read_embeddings
 from rungwise.jobs.evaluation import _inputs as inputs
@@ -45,6 +49,14 @@ class FileLengths(DualEncoder):
 
     def encode_text(self, texts):
         return np.array([list(text.encode()[:8]) for text in texts], dtype=np.float32)
+
+
+class Unreadable(FileLengths):
+    """Reads no picture."""
+
+    def encode_image(self, pictures, *, progress=None, cache=None):
+        issues = tuple(Issue("picture cannot be read", str(one), "is no picture") for one in pictures)
+        return EncodedImages(np.empty((0, 8), np.float32), np.empty(0, np.int64), issues)
 
 
 def test_any_pair_scorer_is_evaluated(world, tmp_path, monkeypatch, capsys):
@@ -97,3 +109,84 @@ def test_embeddings_are_read_and_looked_through_once(world, tmp_path, monkeypatc
     assert run(world, *VECTORS, "--captions-per-image", 3) == 0
     assert [path.name for path, _ in read] == 2 * ["image.npy", "text.npy"]
     assert not looked_at
+
+
+@pytest.fixture
+def vectors(world):
+    """Vectors of both sides, and an order of the pictures that is not theirs."""
+    folder, data = world
+    images, texts = (np.load(folder / f"{name}.npy") for name in ("image", "text"))
+    return images, texts, np.random.default_rng(0).permutation(len(data))
+
+
+def test_ids_of_one_side_count_whatever_the_other_side_is(world, vectors, tmp_path):
+    folder, data = world
+    images, texts, order = vectors
+    whole = {"data": data, "split": "all", "measures": ["rsum"], "quiet": True}
+    right = rungwise.evaluate(**whole, image_embeddings=images, text_embeddings=texts)
+    by_column = DataFrame({"id": data.image_ids, "vector": list(images)}).iloc[order]
+    by_column.to_parquet(tmp_path / "images.parquet")
+    by_index = DataFrame(images, index=data.image_ids).iloc[order]
+    for shuffled in (tmp_path / "images.parquet", by_column, by_index):
+        for other in (folder / "text.npy", texts):
+            found = rungwise.evaluate(**whole, image_embeddings=shuffled, text_embeddings=other)
+            assert found.numbers == right.numbers
+    scores = DataFrame(images @ texts.T, index=data.image_ids, columns=data.caption_ids).iloc[order]
+    assert rungwise.evaluate(**whole, similarity=scores).numbers == right.numbers
+    with pytest.raises(UserError, match=r"image_embeddings \(by the ids in its index.* no vector for 30 of 30 images"):
+        rungwise.evaluate(**whole, image_embeddings=DataFrame(images).iloc[order], text_embeddings=texts)
+    with pytest.raises(UserError, match=r"similarity \(by the ids of its columns.* no column for 90 of 90 captions"):
+        rungwise.evaluate(**whole, similarity=scores.rename(columns=str.upper))
+
+
+def test_a_function_of_similarity_counts_for_files(world, vectors):
+    folder, data = world
+    images, texts, _ = vectors
+    whole = {"data": data, "split": "all", "quiet": True, "similarity_function": lambda some, others: -some @ others.T}
+    files = {"image_embeddings": folder / "image.npy", "text_embeddings": folder / "text.npy"}
+    found = rungwise.evaluate(**whole, **files)
+    assert found.numbers == rungwise.evaluate(**whole, image_embeddings=images, text_embeddings=texts).numbers
+
+
+def test_arrays_of_other_counts_are_refused_as_files_are(world, vectors):
+    _, data = world
+    images, texts, _ = vectors
+    line = f"image_embeddings: 30 vectors for {len(data.split('test'))} images of split 'test' (split= all takes every"
+    with pytest.raises(UserError) as refused:
+        rungwise.evaluate(data=data, image_embeddings=images, text_embeddings=texts)
+    assert str(refused.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (
+            {"similarity": np.zeros(4), "captions_per_image": 2},
+            "must have two axes, (images, captions), got shape (4,)",
+        ),
+        ({"similarity": [[1, 2], [3]], "captions_per_image": 1}, "similarity: rows of different lengths"),
+        (
+            {"similarity": np.eye(2), "captions_per_image": 1, "image_of_caption": [0, 1]},
+            "captions_per_image= and image_of_caption= both say whose a caption is; give one of them",
+        ),
+    ],
+)
+def test_scores_without_data_are_refused_in_one_line(given, line):
+    with pytest.raises(UserError) as refused:
+        rungwise.evaluate(**given)
+    assert line in str(refused.value)
+
+
+def test_a_collection_of_which_no_picture_can_be_read_is_refused(tmp_path):
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).write_text("hello")
+    data = read([tmp_path / "a.png", tmp_path / "b.png"], captions=["a", "b"])
+    with pytest.raises(UserError, match=r"memory: none of 2 pictures could be read; the first: .*a\.png: "):
+        rungwise.evaluate(Unreadable(), data, split="all")
+
+
+def test_a_split_that_was_not_drawn_is_refused_with_the_remedy(world):
+    _, data = world
+    alone = read([str(data.paths[0])], captions=["a"])
+    with pytest.raises(UserError, match=r"memory: has no splits.* of its 1 pictures none is 'test'; split= all takes"):
+        rungwise.evaluate(FileLengths(), alone)

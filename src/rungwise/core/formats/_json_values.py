@@ -117,6 +117,8 @@ class JsonForm(ABC):
         Raises:
             UserError: If the file is missing, it is another format, its parts do not fit together, or it was altered.
         """
+        if not isinstance(source, str | Path):
+            raise UserError(f"from_json() got {type(source).__name__}; give the path of a file, or its text")
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         where = f"text of {cls.format}" if is_text else printable(str(source))
         read = parse_json(str(source), where) if is_text else read_json(user_path(source))

@@ -4,12 +4,17 @@ from ._arrays import read_embeddings as read_embeddings
 from ._arrays import read_owners as read_owners
 from ._arrays import read_relevance as read_relevance
 from ._arrays import read_similarity as read_similarity
+from ._arrays import rows_by_id as rows_by_id
 from ._arrays import split_key as split_key
+from ._frames import ids_of as ids_of
+from ._frames import is_frame as is_frame
+from ._frames import vectors_of_frame as vectors_of_frame
 from ._rank_only import RankOnly as RankOnly
 from ._ranked_lists import RankedLists as RankedLists
 from ._ranked_lists import read_ranked_lists as read_ranked_lists
 from ._scores import checked_degrees as checked_degrees
 from ._scores import checked_owners as checked_owners
+from ._scores import matrix_shape as matrix_shape
 from ._scores import similarity_source as similarity_source
 from ._shortlists import TOP as TOP
 from ._shortlists import Reranked as Reranked

@@ -73,23 +73,53 @@ class Embeddings:
         >>> found.ordered(["a", "b"], "images").vectors.ravel()
         array([2., 1.])
         """
-        if not self.ids:
-            if len(self.vectors) != len(ids):
-                raise UserError(
-                    f"{self.path}: {len(self.vectors)} vectors for {len(ids)} {what}; give one each, in their order"
-                )
+        rows = rows_by_id(self.path, len(self.vectors), self.ids, ids, what)
+        if rows is None:
             return self
-        place = {one: row for row, one in enumerate(self.ids)}
-        missing = [one for one in ids if one not in place]
-        if missing:
-            raise UserError(
-                f"{self.path}: has no vector for {len(missing)} of {len(ids)} {what}, the first is {missing[0]!r};"
-                " give embeddings of these data"
-            )
-        rows = np.array([place[one] for one in ids], dtype=np.int64)
         vectors = self.vectors[as_slice(rows)]
         norms = self.norms if len(rows) == len(self.vectors) else _norms(self.path, vectors)
         return replace(self, vectors=vectors, ids=tuple(ids), norms=norms)
+
+
+def rows_by_id(
+    where: Path | str, count: int, own: Sequence[str], ids: Sequence[str], what: str, item: str = "vector"
+) -> NDArray[np.int64] | None:
+    """Position of each of a collection's ``ids`` among the ids of vectors; None of vectors without ids.
+
+    Args:
+        where: The file or parameter that holds the vectors, for messages.
+        count: Number of vectors.
+        own: Their ids, or empty.
+        ids: (items,) ids of the collection.
+        what: What the items are, such as ``"images"``.
+        item: What an id stands for.
+
+    Raises:
+        UserError: If an id is missing or stands twice, or the counts of vectors without ids differ.
+
+    >>> rows_by_id("image_embeddings", 3, ("b", "c", "a"), ["a", "b"], "images")
+    array([2, 0])
+    """
+    if not own:
+        if count != len(ids):
+            raise UserError(f"{where}: {count} {item}s for {len(ids)} {what}; give one each, in their order")
+        return None
+    refuse_twice(where, own, item)
+    place = {one: row for row, one in enumerate(own)}
+    missing = [one for one in ids if one not in place]
+    if missing:
+        raise UserError(
+            f"{where}: has no {item} for {len(missing)} of {len(ids)} {what}, the first is {missing[0]!r};"
+            f" give {item}s of these data"
+        )
+    return np.array([place[one] for one in ids], dtype=np.int64)
+
+
+def refuse_twice(where: Path | str, ids: Sequence[str], item: str = "vector") -> None:
+    """Refuse ids of which one stands twice."""
+    twice = next((one for one, count in Counter(ids).items() if count > 1), None)
+    if twice is not None:
+        raise UserError(f"{where}: id {twice!r} stands twice; give each one {item}")
 
 
 def read_embeddings(path: Path, key: str | None = None, *, stays_in_file: bool = False) -> Embeddings:
@@ -122,9 +152,7 @@ def read_embeddings(path: Path, key: str | None = None, *, stays_in_file: bool =
     else:
         raise UserError(f"{path}: embeddings come as .npy, .npz, .safetensors or .parquet; convert the file")
     _check_table(path, vectors, "embeddings, (items, D)", values=False)
-    twice = next((one for one, count in Counter(ids).items() if count > 1), None)
-    if twice is not None:
-        raise UserError(f"{path}: id {twice!r} stands twice; give each item one vector")
+    refuse_twice(path, ids)
     return Embeddings(vectors, ids, path, _norms(path, vectors))
 
 

@@ -138,6 +138,21 @@ def _sliceable(matrix: Any, what: str) -> Any:
         raise UserError(f"{what}: rows of different lengths; give as many values in every row") from error
 
 
+def matrix_shape(similarity: Any) -> tuple[int, int]:
+    """Number of images and captions of a matrix that is given without data.
+
+    Raises:
+        UserError: If it has not two axes, or its rows differ in length.
+
+    >>> matrix_shape([[0.9, 0.1], [0.2, 0.3]])
+    (2, 2)
+    """
+    shape = tuple(int(length) for length in getattr(_sliceable(similarity, "similarity"), "shape", ()))
+    if len(shape) != 2:
+        raise UserError(f"similarity must have two axes, (images, captions), got shape {shape}")
+    return shape[0], shape[1]
+
+
 def _matrix_shape(matrix: Any, captions: int, images: int | None, what: str) -> tuple[int, int]:
     shape = tuple(int(length) for length in matrix.shape)
     if len(shape) != 2:

@@ -22,20 +22,25 @@ from rungwise.evaluation.inputs import (
     Embeddings,
     Reranked,
     checked_owners,
+    ids_of,
+    is_frame,
+    matrix_shape,
     owners_by_count,
     read_embeddings,
     read_owners,
     read_ranked_lists,
     read_relevance,
     read_similarity,
+    rows_by_id,
     similarity_source,
     split_key,
+    vectors_of_frame,
 )
 from rungwise.jobs._models import encoding_in, read_model, say_cut
 from rungwise.jobs._options import PrecisionName
 from rungwise.jobs._terminal import progress_bar, say, say_issues
 from rungwise.jobs.evaluation._options import Evaluate
-from rungwise.metrics import SimilaritySource
+from rungwise.metrics import SimilaritySource, as_slice
 from rungwise.scenes import own_degrees
 
 if TYPE_CHECKING:
@@ -143,7 +148,7 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
         scored = ScoredInputs(read_ranked_lists(asked.ranked_lists, data.image_ids, data.caption_ids), data, True)
     elif is_place(asked.similarity):
         scored = _of_matrix(asked.similarity, asked, data)
-    elif is_place(asked.image_embeddings) and is_place(asked.text_embeddings):
+    elif is_place(asked.image_embeddings) and is_place(asked.text_embeddings) and asked.similarity_function is None:
         scored = _of_vectors(asked.image_embeddings, asked.text_embeddings, asked, data)
     else:
         scored = _of_memory(asked, data)
@@ -198,10 +203,15 @@ def read_part(
         say_issues(data.issues)
     if split == "all":
         return data
-    data = with_splits(data)
+    given, data = data, with_splits(data)
     if split == "val":  # which training holds out of what it is trained on, where the data have none
         trained = [one for one in data.split_names if one != NO_SPLIT]
         data = with_validation(data, ("train",) if "train" in trained else trained)
+    if data is not given and split not in data.splits:
+        raise UserError(
+            f"{data.name}: has no splits, and of those that are drawn by the ids of its {len(data)} pictures none is"
+            f" {split!r}; --split all takes every one"
+        )
     return data.split(split)
 
 
@@ -231,6 +241,11 @@ def scores_of(model: PairScorer, name: str | PairScorer, data: ImageCaptions, as
     encoding = encoding_in(name, asked.precision, asked.least_cosine)
     with encoding, progress_bar("pictures", len(data)) as advance:
         scores = model.on(data, cache=asked.cache, progress=advance)
+    if not len(scores.kept):
+        first = scores.issues[0]
+        raise UserError(
+            f"{data.name}: none of {len(data)} pictures could be read; the first: {first.where}: {first.detail}"
+        )
     if scores.issues:
         say(f"{len(scores.issues)} of {len(data)} pictures could not be read and are left out, with their captions")
         say_issues(scores.issues)
@@ -265,16 +280,20 @@ def _of_matrix(given: str, asked: Evaluate, data: ImageCaptions | None) -> Score
 
 def _of_memory(asked: Evaluate, data: ImageCaptions | None) -> ScoredInputs:
     """Scores from arrays, functions and values, at least one of which is in memory."""
-    images, texts = (_in_memory(one, asked) for one in (asked.image_embeddings, asked.text_embeddings))
-    similarity = in_file(asked.similarity) if _in_shards(asked) else asked.similarity
+    images = _in_memory(asked.image_embeddings, asked, "image_embeddings", data.image_ids if data else None, "images")
+    texts = _in_memory(asked.text_embeddings, asked, "text_embeddings", data.caption_ids if data else None, "captions")
+    similarity = _matrix_in_memory(asked, data)
     if data is not None:
         owners = data.image_of_caption
+        if hasattr(similarity, "shape"):
+            return ScoredInputs(_fitting(similarity, data, "similarity", asked.split), data, True)
     elif asked.image_of_caption is not None and not isinstance(asked.image_of_caption, Path):
         _refuse_two_owners(asked)
         owners = checked_owners(asked.image_of_caption)
     else:
-        shape = np.shape(similarity)[:2] if images is None or texts is None else (len(images), len(texts))
-        owners = _owners_of_files(asked, (shape[0], shape[1]))
+        owners = _owners_of_files(
+            asked, matrix_shape(similarity) if images is None or texts is None else (len(images), len(texts))
+        )
     source = similarity_source(
         similarity=similarity,
         image_embeddings=images,
@@ -287,11 +306,40 @@ def _of_memory(asked: Evaluate, data: ImageCaptions | None) -> ScoredInputs:
     return ScoredInputs(_fitting(source, data, "the scores", asked.split), data, True)
 
 
-def _in_memory(vectors: Any, asked: Evaluate) -> Any:
-    """Vectors as an array; those of a file are read."""
+def _in_memory(vectors: Any, asked: Evaluate, name: str, ids: Sequence[str] | None, what: str) -> Any:
+    """Vectors as an array, in the order of the data: those of a file or frame by their ids."""
+    own: tuple[str, ...] = ()
     if is_place(vectors):
-        return read_embeddings(*split_key(vectors), stays_in_file=_in_shards(asked)).vectors
-    return in_file(vectors) if _in_shards(asked) else vectors
+        found = read_embeddings(*split_key(vectors), stays_in_file=_in_shards(asked))
+        vectors, own, name = found.vectors, found.ids, str(found.path)
+    elif is_frame(vectors):
+        vectors, own = vectors_of_frame(vectors, name)
+        name += " (by the ids in its index; .to_numpy() leaves them out)" if own else ""
+    elif _in_shards(asked):
+        vectors = in_file(vectors)
+    if ids is None or not getattr(vectors, "shape", ()):
+        return vectors
+    rows = rows_by_id(name, len(vectors), own, ids, what + _of_split(asked.split))
+    return vectors if rows is None else vectors[as_slice(rows)]
+
+
+def _matrix_in_memory(asked: Evaluate, data: ImageCaptions | None) -> Any:
+    """Similarities that are no file; those of a frame in the order of the data, by the ids of its rows and columns."""
+    if not is_frame(asked.similarity):
+        return in_file(asked.similarity) if _in_shards(asked) else asked.similarity
+    matrix = asked.similarity.to_numpy()
+    if data is None or matrix.ndim != 2:
+        return matrix
+    split = _of_split(asked.split)
+    for axis, labels, ids, what, item in (
+        (0, asked.similarity.index, data.image_ids, "images", "row"),
+        (1, asked.similarity.columns, data.caption_ids, "captions", "column"),
+    ):
+        if own := ids_of(labels):
+            where = f"similarity (by the ids of its {item}s; .to_numpy() leaves them out)"
+            places = rows_by_id(where, len(own), own, ids, what + split, item)
+            matrix = matrix if places is None else np.take(matrix, places, axis)
+    return matrix
 
 
 def _of_vectors(image: str, text: str, asked: Evaluate, data: ImageCaptions | None) -> ScoredInputs:
@@ -357,7 +405,9 @@ def _owners_of_files(asked: Evaluate, shape: tuple[int, int]) -> NDArray[np.int6
 
 
 def _refuse_two_owners(asked: Evaluate) -> None:
-    if (asked.captions_per_image is None) == (asked.image_of_caption is None):
+    if asked.captions_per_image is not None and asked.image_of_caption is not None:
+        raise UserError("--captions-per-image and --image-of-caption both say whose a caption is; give one of them")
+    if asked.captions_per_image is None and asked.image_of_caption is None:
         raise UserError(
             "say which caption belongs to which image: one of DATA, --captions-per-image N and --image-of-caption FILE"
         )

@@ -175,10 +175,12 @@ class Evaluate(JobOptions):
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
-        """Take the numbers of data frames, and refuse what is none of a parameter's types."""
+        """Take the numbers of data frames, but where ids matter, and refuse what is none of a parameter's types."""
         super().__post_init__()
         for name in ("image_embeddings", "text_embeddings", "similarity", "image_of_caption", "relevance"):
-            if hasattr(value := getattr(self, name), "to_numpy"):
+            value = getattr(self, name)
+            has_ids = hasattr(value, "iloc") and name in ("image_embeddings", "text_embeddings", "similarity")
+            if hasattr(value, "to_numpy") and not has_ids:
                 setattr(self, name, value.to_numpy())
         for name in ("model", "rerank"):
             value = getattr(self, name)
