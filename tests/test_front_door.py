@@ -292,6 +292,20 @@ def test_an_index_is_made_searched_and_calibrated(scenes, run, capsys):
     assert found.place is not None or found.why_not
 
 
+def test_an_index_is_of_a_collection_as_it_was_read(scenes, run):
+    folder = scenes / "scenes"
+    data = rungwise.read(folder / "pictures", exclude="*[1-9].png", captions=folder / "captions.jsonl")
+    given = {"model": run, "out": scenes / "of_data.index", "quiet": True}
+    for one in (data, rungwise.read([f"a={folder}"], layout="folder")):
+        index = rungwise.build_index(one, overwrite=True, **given)
+        assert tuple(index.to_frame().index) == one.image_ids
+        assert [text for item in index.items() for text in item.captions] == list(one.captions)
+    with pytest.raises(UserError, match="exclude=: .* is indexed as it was read"):
+        rungwise.build_index(data, exclude=["*.png"], **given)
+    with pytest.raises(UserError, match="hold another collection than the one given"):
+        rungwise.build_index(replace(data, captions=("changed",) * len(data.captions)), overwrite=True, **given)
+
+
 @pytest.mark.slow
 def test_a_server_is_searched_as_its_index_is(scenes, run, monkeypatch):
     if not (scenes / "served").exists():
