@@ -21,6 +21,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from pandas import DataFrame, Series
+from PIL import Image
 
 import rungwise
 from rungwise.cli import main
@@ -348,8 +349,51 @@ def test_an_index_is_made_searched_and_calibrated(scenes, run, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert [hit["id"] for hit in printed["hits"]] == [hit.id for hit in answer.hits]
     assert rungwise.search(index, like=answer.hits[0].id, quiet=True).hits[0].id != answer.hits[0].id
-    found = rungwise.calibrate(scenes / "index", queries=40, quiet=True)
-    assert found.place is not None or found.why_not
+    for place in (scenes / "index", index):
+        found = rungwise.calibrate(place, queries=40, quiet=True)
+        assert found.place is not None or found.why_not
+
+
+def test_an_index_is_of_a_collection_as_it_was_read(scenes, run):
+    folder = scenes / "scenes"
+    data = rungwise.read(folder / "pictures", exclude="*[1-9].png", captions=folder / "captions.jsonl")
+    given = {"model": run, "out": scenes / "of_data.index", "quiet": True}
+    for one in (data, rungwise.read([f"a={folder}"], layout="folder")):
+        index = rungwise.build_index(one, overwrite=True, **given)
+        assert tuple(index.to_frame().index) == one.image_ids
+        assert [text for item in index.items() for text in item.captions] == list(one.captions)
+    with pytest.raises(UserError, match="exclude=: .* is indexed as it was read"):
+        rungwise.build_index(data, exclude=["*.png"], **given)
+    with pytest.raises(UserError, match="hold another collection than the one given"):
+        rungwise.build_index(replace(data, captions=("changed",) * len(data.captions)), overwrite=True, **given)
+
+
+def test_an_opened_index_says_that_it_was_changed_since(scenes, run, capsys):
+    given = {"model": run, "out": scenes / "changing.index", "overwrite": True, "store": "exact"}
+    index = rungwise.build_index(scenes / "scenes", **given)
+    capsys.readouterr()
+    rungwise.search(index, where="width >= 1")
+    assert "open it again" not in capsys.readouterr().out
+    rungwise.build_index(scenes / "scenes", **given)
+    capsys.readouterr()
+    rungwise.search(index, where="width >= 1")
+    assert "the index was changed since it was opened" in capsys.readouterr().out
+    with pytest.raises(UserError, match="the index was changed since it was opened; open it again"):
+        rungwise.search(index, like="no such picture")
+
+
+def test_a_search_takes_pictures_in_memory_and_integers_of_numpy(scenes, run):
+    index = rungwise.build_index(scenes / "scenes", model=run, out=scenes / "memory.index", quiet=True)
+    file = next(iter(index.items())).path
+    with Image.open(file) as picture:
+        picture.load()
+    expected = rungwise.search(index, image=file, k=3, quiet=True).hits
+    for given in (picture, np.asarray(picture), file.read_bytes(), [picture]):
+        answer = rungwise.search(index, image=given, k=np.int64(3), quiet=True)
+        assert answer.hits == expected
+        assert rungwise.Answer.from_json(answer.to_json()) == answer
+    with pytest.raises(UserError, match="query= got a picture; give it as image="):
+        rungwise.search(index, picture)
 
 
 @pytest.mark.slow
@@ -454,10 +498,8 @@ def test_an_option_wins_over_settings_and_that_is_said(capsys):
         (lambda: rungwise.search(5, "dog"), "index=5: give an index, its folder, or the address of a server"),
         (lambda: rungwise.search("nowhere", 5), "query=5: give a text"),
         (lambda: rungwise.search("nowhere", "dog", end=True), "end=True: give 'on', 'off'"),
-        (
-            lambda: rungwise.search("nowhere", "dog", image=np.zeros((2, 2))),
-            "image=array([[0., 0.], [0., 0.]]): give a",
-        ),
+        (lambda: rungwise.search("nowhere", "dog", image=np.zeros((2, 2))), "image=, picture 0: an array of float64"),
+        (lambda: rungwise.search("nowhere", "dog", image=[5]), "image=[5]: give a picture or its path, or a list of"),
         (lambda: rungwise.evaluate(5, "photos"), "model=5: give a model, or its folder or name"),
         (lambda: rungwise.evaluate("run", mesures=["R@1"]), "evaluate() has no parameter mesures=; did you mean meas"),
         (lambda: rungwise.evaluate("run", "photos", measures=None), "measures=None: give a list"),

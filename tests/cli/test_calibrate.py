@@ -123,7 +123,7 @@ def test_what_judges_now_stays_where_a_kind_of_query_loses(world: Path, capsys: 
     assert "what would help: captions that say more" in printed
     assert not (world / "model" / "calibration.json").exists()
     assert calibrate(world, *asked, "--out", "DIR/model/calibration.json") == 0
-    assert "written all the same, since --out was given: " in capsys.readouterr().out
+    assert "written all the same, as asked: " in capsys.readouterr().out
     before = (world / "model" / "calibration.json").read_bytes()
     assert calibrate(world, *asked) == 0
     assert "nothing is written, the calibration that is kept stays: " in capsys.readouterr().out
@@ -338,7 +338,7 @@ def test_a_model_that_reads_no_words_needs_degrees(
         (("DIR/index", "--layout", "table"), "--layout changes nothing without DATA"),
         (("DIR/index", "--relevance", "tfidf", "--relevant-from", 2), "degrees of --relevance are 0 to 1"),
         (("DIR/index", "DIR/scenes", "--out", "DIR/c.json"), "it is kept in one place"),
-        (("DIR/model", "DIR/scenes", "--queries", 19), "--queries 19: at least 20"),
+        (("DIR/model", "DIR/scenes", "--queries", 19), "--queries must be at least 20"),
         (("DIR/model", "DIR/scenes", "--relevant-from", 1), "--relevant-from changes nothing without --relevance"),
         (("DIR/model", "DIR/scenes", "--relevant-from", "nan"), "--relevant-from nan"),
         (("DIR/model", "DIR/scenes", "--relevance", "bleu"), "bleu"),

@@ -50,6 +50,15 @@ def test_an_answer_prints_a_dozen_lines_with_the_end_among_them() -> None:
     assert "relevance ends after 3 pictures" in repr(answer_of(3, 3))
 
 
+def test_an_answer_of_a_filter_alone_has_no_scores_and_survives_json() -> None:
+    answer = Answer((Hit("a.jpg", float("nan")),))
+    read = Answer.from_json(answer.to_json())
+    assert read == Answer.from_json(read.to_json())
+    for shown in (repr(read), read.to_markdown(), read._repr_html_()):
+        assert "nan" not in shown
+    assert "  -  a.jpg" in repr(read)
+
+
 def test_a_notebook_shows_a_dozen_pictures_with_their_bands(index: Index) -> None:
     answer = Searcher(index, ColourModel()).search("red")
     html = answer._repr_html_()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rungwise.calibration import BEYOND, RUNGS
 from rungwise.core import UserError
-from rungwise.core.formats import IN_FILE, CheckedJson
+from rungwise.core.formats import IN_FILE, CheckedJson, Number
 from rungwise.core.output import (
     MOST_LINES,
     WIDTH,
@@ -46,12 +46,21 @@ _ENDS_HERE = "relevance ends here"
 
 @dataclass(frozen=True)
 class Hit:
-    """A picture that was found: its id and its similarity to the query."""
+    """A picture that was found: its id and its similarity to the query, NaN where nothing was compared."""
 
     __pydantic_config__ = IN_FILE
 
     id: str
-    score: float
+    score: Number
+
+    def __eq__(self, other: object) -> bool:
+        # Tuples take one and the same NaN for equal, in every version of Python.
+        return (self.id, self.score) == (other.id, other.score) if isinstance(other, Hit) else NotImplemented
+
+    @property
+    def shown_score(self) -> str:
+        """The score as people read it; a dash where nothing was compared."""
+        return "-" if math.isnan(self.score) else f"{self.score:.3f}"
 
 
 @dataclass(frozen=True)
@@ -151,6 +160,7 @@ class Answer(InTables, CheckedJson):
     """The hits of a search, and what a person should know about them.
 
     The score of a hit is the model's similarity of query and picture, or the cosine where the query is pictures alone.
+    A filter alone compares nothing, and its hits have no score (NaN).
     Hits stand in the order of their scores unless full text, reranking or diversity put them in another.
 
     A notebook shows the pictures of an answer that a :class:`~rungwise.index.Searcher` gave; one that was read from
@@ -260,7 +270,7 @@ class Answer(InTables, CheckedJson):
         for place, hit in enumerate(self.hits):
             if place == ends:
                 yield f"-- {_ENDS_HERE} --"
-            yield "  ".join(one for one in (f"{hit.score:.3f}", self._band(place), one_line(hit.id, 60)) if one)
+            yield "  ".join(one for one in (hit.shown_score, self._band(place), one_line(hit.id, 60)) if one)
 
     def _figure(self, place: int) -> str:
         hit, band = self.hits[place], self._band(place)
@@ -270,7 +280,7 @@ class Answer(InTables, CheckedJson):
         picture = embedded_jpeg(jpeg, name) if jpeg else f'<div class="missing">{escape(name)}</div>'
         colour = _COLOURS.get(self.end.rungs[place]) if self.end else None
         style = f' style="--band: {colour}"' if colour else ""
-        said = ", ".join(one for one in (band, f"{hit.score:.3f}") if one)
+        said = ", ".join(one for one in (band, hit.shown_score) if one)
         alike = f", {len(own)} alike" if (own := self.folded.get(hit.id, ())) else ""
         return (
             f"<figure{style}>{picture}<figcaption><b>{escape(said)}</b>{alike}<br>{escape(name)}</figcaption></figure>"
@@ -288,7 +298,7 @@ class Answer(InTables, CheckedJson):
         for place, hit in enumerate(self.hits):
             judged = (self._band(place), f"{self.end.degrees[place]:.3f}") if self.end else ()
             alike = (str(len(self.folded.get(hit.id, ()))),) if self.folded else ()
-            rows.append((str(place + 1), hit.id, f"{hit.score:.3f}", *judged, *alike))
+            rows.append((str(place + 1), hit.id, hit.shown_score, *judged, *alike))
         return [TextTable(head, rows, frozenset({"id", "band"}))]
 
     def _below(self) -> list[str]:

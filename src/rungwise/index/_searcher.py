@@ -180,7 +180,7 @@ class Searcher:
             unknown=unknown,
             reading=query.reading,
             notes=tuple(notes),
-            more=len(groups) > offset + k,
+            more=bool(len(groups) > offset + k),  # of NumPy's integers it is no bool of Python
             end=end,
         ).with_pictures(self.index.small_picture)
 

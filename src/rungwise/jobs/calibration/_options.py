@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import MISSING, dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -70,3 +71,17 @@ class Calibrate(JobOptions):
     cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
 
     __repr__ = short_repr
+
+    def __post_init__(self) -> None:
+        self.model, self.index = _folder_of(self.model), _folder_of(self.index)
+        super().__post_init__()
+
+
+def _folder_of(given: Any) -> Any:
+    """The folder of an opened index in its place; anything else as it is."""
+    if given is None or isinstance(given, str | os.PathLike):
+        return given
+    from rungwise.index import Index
+    from rungwise.index.stores import named
+
+    return named(given.folder) if isinstance(given, Index) and given.folder is not None else given

@@ -31,7 +31,7 @@ from rungwise.index import Index, Searcher
 from rungwise.index.layout import manifest
 from rungwise.jobs._job import function_of
 from rungwise.jobs._models import model_of, read_dual_encoder, read_model_of
-from rungwise.jobs._terminal import console, pasted, program, say, say_issues
+from rungwise.jobs._terminal import console, say, say_issues
 from rungwise.jobs.calibration._options import Calibrate
 from rungwise.jobs.calibration._reach import say_out_of_reach
 from rungwise.jobs.calibration._render import render_comparison, render_kept, render_queries, unlearnable, verdict
@@ -96,7 +96,7 @@ def calibrated(asked: Calibrate) -> LearntCalibration:
     if asked.out is not None and asked.index is not None and asked.data is not None:
         raise UserError(f"--out {asked.out} and the index {asked.index}: it is kept in one place; give one of them")
     if asked.queries < FEWEST_QUERIES:
-        raise UserError(f"--queries {asked.queries}: at least {FEWEST_QUERIES} are needed to learn anything")
+        raise UserError(f"--queries must be at least {FEWEST_QUERIES} to learn anything, got {asked.queries}")
     if asked.relevant_from is not None:
         if not math.isfinite(asked.relevant_from):
             raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
@@ -142,8 +142,8 @@ def _show(asked: Calibrate) -> LearntCalibration:
     file = (asked.index or Path(str(asked.model))) / CALIBRATION
     if not is_regular(file):
         raise UserError(
-            f"{file}: no calibration is kept there; name the folder of a model or of an index with one, or make one:"
-            f" {program()} calibrate {pasted(str(asked.model))}{'' if asked.index else ' DATA'}"
+            f"{file}: no calibration is kept there; name the folder of a model or of an index with one, or learn one:"
+            f" leave --show out{'' if asked.index else ', and give DATA'}"
         )
     kept = Calibration.load(file)
     for part in render_kept(kept):
@@ -299,7 +299,7 @@ def _keep_or_not(
         if asked.out is None:
             _say_unchanged(old, line)
             return LearntCalibration(calibration, found, why_not=line)
-        say(f"written all the same, since --out was given: {line}")
+        say(f"{asked.out}: written all the same, as asked: {line}")
     place = _keep(asked, index, calibration)
     say(f"written: {place}")
     say_out_of_reach(asked, calibration)

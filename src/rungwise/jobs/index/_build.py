@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from rungwise.models import DualEncoder, IndexEncoder, LazyModel, ModelFiles, PairScorer
 
 
+_OF_READING = ("captions", "layout", "key", "exclude")
+"""Options of how a collection is read."""
+
+
 @dataclass(frozen=True)
 class Indexed:
     """What came of making or updating an index.
@@ -55,7 +59,7 @@ class Indexed:
 
 def make_index(asked: MakeIndex, *, watch: bool = False) -> Indexed:
     """Make an index or update one; with ``watch`` go on with what changes until Ctrl-C."""
-    asked = _with_folders(asked)
+    asked, collection = _with_folders(asked)
     _refuse_what_contradicts(asked, watch)
     from rungwise.index.layout import manifest
 
@@ -67,7 +71,7 @@ def make_index(asked: MakeIndex, *, watch: bool = False) -> Indexed:
         require_writable_folder(out)
     usable_cache()  # of what frozen encoders make of pictures
     again = manifest.is_index(out) and not asked.overwrite
-    run = (_Again if again else _First)(asked, out, watch)
+    run = (_Again if again else _First)(asked, out, watch, collection)
     with run.held:
         if asked.ray is not None:
             from rungwise.core.compute import cluster
@@ -85,21 +89,27 @@ def indexed(asked: MakeIndex) -> Index:
     return make_index(asked).index
 
 
-def _with_folders(asked: MakeIndex) -> MakeIndex:
-    """The options with the folders of a collection in its place."""
+def _with_folders(asked: MakeIndex) -> tuple[MakeIndex, ImageCaptions | None]:
+    """The options with the folders of a collection in its place, and the collection; None where folders are given."""
     from rungwise.data import ImageCaptions
 
     given: Any = asked.pictures
     if not isinstance(given, ImageCaptions):
         if given is None or (isinstance(given, tuple) and all(isinstance(one, Path) for one in given)):
-            return asked
+            return asked, None
         given = as_collection(list(given) if isinstance(given, tuple) else given, "pictures")
     if given.source is None:
         raise UserError(
             f"{given.name}: an index follows a folder, and this collection is in memory or a part of one; write it to"
             " one with its method save(FOLDER), and index that"
         )
-    return replace(asked, pictures=tuple(Path(one) for one in given.source.paths))
+    for name in _OF_READING:
+        if getattr(asked, name) != getattr(MakeIndex, name):
+            raise UserError(
+                f"--{name}: {given.name} was read before, and is indexed as it was read; give it to rungwise.read, or"
+                " leave it out"
+            )
+    return replace(asked, pictures=tuple(Path(one) for one in given.source.paths)), given
 
 
 def _refuse_what_contradicts(asked: MakeIndex, watch: bool) -> None:
@@ -121,6 +131,7 @@ class _Run:
     """One run of the command: the model, the index, and their messages.
 
     Attributes:
+        collection: The collection that Python gave in place of its folders; None where folders were given.
         given: The model, or its name.
         model: Model, opened already or when it first encodes.
         ray: Connected module of Ray, where its workers open and encode the pictures.
@@ -134,10 +145,10 @@ class _Run:
     index: Index | None = None
     listing: str = ""
 
-    def __init__(self, asked: MakeIndex, out: Path, watched: bool) -> None:
+    def __init__(self, asked: MakeIndex, out: Path, watched: bool, collection: ImageCaptions | None = None) -> None:
         from rungwise.index.stores import named
 
-        self.asked, self.out, self.place, self.watched = asked, out, named(out), watched
+        self.asked, self.out, self.place, self.watched, self.collection = asked, out, named(out), watched, collection
         self.held = ExitStack()
 
     @property
@@ -150,7 +161,7 @@ class _Run:
         raise NotImplementedError
 
     def _source(self, before: CollectionSource | None = None) -> CollectionSource:
-        """What the command line names, and beside that what the index remembers."""
+        """What the command line names, and beside that what the index remembers; of a collection, its own source."""
         from rungwise.data import source_of_files
 
         asked = self.asked
@@ -158,7 +169,10 @@ class _Run:
         # An index of several folders has their names in its ids, also where one is given alone.
         several = len(asked.pictures) > 1 or (before is not None and bool(before.names))
         pictures = asked.pictures if several else asked.pictures[0]
-        given = source_of_files(pictures, layout=layout, captions=asked.captions, key=asked.key, exclude=asked.exclude)
+        own = None if self.collection is None else self.collection.source
+        given = own or source_of_files(
+            pictures, layout=layout, captions=asked.captions, key=asked.key, exclude=asked.exclude
+        )
         if before is None or asked.layout == AUTO:
             return given
         if before.names and not asked.allow_removals and (lacking := sorted({*before.paths} - {*given.paths})):
@@ -166,6 +180,8 @@ class _Run:
                 f"{self.place}: was made of {' and '.join(before.paths)}; name all of them, or take the pictures of"
                 f" {' and '.join(lacking)} out of it with --allow-removals"
             )
+        if own is not None:
+            return own
         files = before.files or ((),) * len(before.layouts)
         known = dict(zip(before.names or ("",), zip(before.layouts, files, strict=True), strict=True))
         known = {name: known.get(name, ("", ())) for name in given.names or ("",)}
@@ -190,6 +206,11 @@ class _Run:
 
         before = listing_of(source, without=self.out) if listing is None else listing
         data = read_again(source)
+        if self.collection is not None and _content(data) != _content(self.collection):
+            raise UserError(
+                f"{self.collection.name}: its files now hold another collection than the one given; read them anew, or"
+                " write this one to a folder with its method save(FOLDER), and index that"
+            )
         # A file that came and went while the collection was read would be in neither look at its folders.
         self.listing = before if before and before == listing_of(source, without=self.out) else ""
         return data
@@ -291,8 +312,8 @@ class _Run:
 class _Again(_Run):
     """Update of an existing index."""
 
-    def __init__(self, asked: MakeIndex, out: Path, watched: bool) -> None:
-        super().__init__(asked, out, watched)
+    def __init__(self, asked: MakeIndex, out: Path, watched: bool, collection: ImageCaptions | None = None) -> None:
+        super().__init__(asked, out, watched, collection)
         from rungwise.index import Index
 
         self.index = Index.open(out)
@@ -313,7 +334,7 @@ class _Again(_Run):
             for one in source.paths:
                 require_there(Path(one))
         self.listing = listing_of(source, without=self.out)
-        if self._is_up_to_date(source):
+        if self.collection is None and self._is_up_to_date(source):
             say(f"no file was changed; rungwise inspect {pasted(self.asked.pictures[0])} lists what is not read")
             changes = Changes(unchanged=len(self.index), issues=self.index.issues)
             self._say_done(changes, time.perf_counter() - start)
@@ -367,8 +388,8 @@ class _Again(_Run):
 class _First(_Run):
     """Build of a new index, or replacement of one."""
 
-    def __init__(self, asked: MakeIndex, out: Path, watched: bool) -> None:
-        super().__init__(asked, out, watched)
+    def __init__(self, asked: MakeIndex, out: Path, watched: bool, collection: ImageCaptions | None = None) -> None:
+        super().__init__(asked, out, watched, collection)
         self.given = _named(asked.model) or str(DEFAULT)
 
     def once(self) -> Changes:
@@ -446,6 +467,12 @@ class _First(_Run):
         return changes
 
 
+def _content(data: ImageCaptions) -> tuple[object, ...]:
+    """What makes a collection another one than its files hold, such as captions that a program changed."""
+    owners = tuple(data.image_of_caption.tolist())
+    return data.image_ids, data.captions, owners, data.splits, data.labels, data.has_pictures
+
+
 def _named(model: str | PairScorer | None) -> str | PairScorer | None:
     return model_of(model) if isinstance(model, str) else model
 
@@ -471,6 +498,9 @@ build_index = function_of(
     MakeIndex,
     indexed,
     """
+    A collection that :func:`rungwise.read` gave is indexed as it was read: its captions, layout, names and patterns
+    stay. Its files are read again, as by every later update; one in memory is refused, since no update would find it.
+
     Returns:
         The index, for :func:`rungwise.search`.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from rungwise.core import UserError
+from rungwise.core.network import address_of
 from rungwise.core.output import short_repr
 from rungwise.index import (
     LESS,
@@ -76,7 +77,8 @@ def found(asked: Search) -> Found:
     if typed is None and not (asked.image or asked.like or asked.unlike):
         ids = index.newest(asked.k + 1, asked.offset, where)
         hits = tuple(Hit(one, math.nan) for one in ids[: asked.k])
-        return Found(index, Answer(hits, notes=() if where is None else where.notes, more=len(ids) > asked.k))
+        more = bool(len(ids) > asked.k)  # of NumPy's integers it is no bool of Python
+        return Found(index, Answer(hits, notes=() if where is None else where.notes, more=more))
     searcher = _searcher(index, asked)
     model = searcher.model
     given = [GivenVector(searcher.encode_picture(file), str(file)) for file in asked.image]
@@ -104,6 +106,9 @@ def found(asked: Search) -> Found:
 def open_index(place: str | Path) -> Index:
     """Open an index that :func:`rungwise.build_index` or ``rungwise index`` made.
 
+    It answers from the state in which it was opened, while others update its folder; where they overwrite it, it may be
+    refused. Its method ``is_replaced()`` tells whether there is a newer state, which ``open_index`` opens.
+
     Args:
         place: Folder, or address such as ``s3://BUCKET/PREFIX``.
 
@@ -130,7 +135,21 @@ def answered(asked: Search) -> Answer:
 
         check(asked)
         return ask_server(asked).answer
-    return found(asked).answer
+    if not _is_changed(asked.index):
+        return found(asked).answer
+    remedy = "the index was changed since it was opened; open it again"
+    say(remedy)
+    try:
+        return found(asked).answer
+    except UserError as error:  # an old state whose files are gone looks damaged
+        raise UserError(f"{error}; {remedy}") from None
+
+
+def _is_changed(index: Index | str) -> bool:
+    """Whether an opened index is no longer what its folder holds; of one on other machines this is not asked."""
+    if not isinstance(index, Index) or index.folder is None or address_of(index.folder):
+        return False
+    return index.is_replaced()
 
 
 def _searcher(index: Index, asked: Search) -> Searcher:
@@ -152,7 +171,8 @@ search = function_of(
     Search,
     answered,
     """
-    An index that is given opened keeps its model for the next search.
+    An index that is given opened keeps its model for the next search. It is searched in the state in which it was
+    opened; a line says so if its folder was changed since.
 
     Returns:
         Answer with hits, best first, their bands, and where relevance ends.

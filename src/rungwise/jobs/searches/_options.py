@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import MISSING, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
 from rungwise.jobs._job import JobOptions
-from rungwise.jobs._options import ADVANCED, AlteredModel, AnyPath, Device, Given, ModelOrNone, Paths, Texts, given
+from rungwise.jobs._options import ADVANCED, AlteredModel, AnyPath, Device, Given, ModelOrNone, Texts, given
+from rungwise.jobs._python_values import Form, refused
 
 if TYPE_CHECKING:
+    from rungwise.data.files import Picture
     from rungwise.index import Index
 
     AnyIndex = Given[Index | AnyPath, Index | str]
     """An index, or its folder or address."""
+    Pictures = Given[object, tuple[Picture, ...]]
+    """Files of pictures, or what :func:`rungwise.data.from_lists` takes for pictures; one, or several."""
 else:
     AnyIndex = str
+    Pictures = Annotated[tuple[Path, ...], Form.LIST_OF_ANY]
 
 
 @dataclass
@@ -29,8 +36,9 @@ class Search(JobOptions):
         index: Folder of the index, or the address of a server. Such as http://HOST:PORT; s3://BUCKET/PREFIX works too.
         query: What to look for. Texts and files of pictures may be added and taken away: "beach" - "people" + dog.jpg.
         where: Only pictures that fulfil this. Such as: taken == '2020-05' and tags has 'beach'.
-        k: How many to show at most. Hits beyond the end of relevance are counted and not shown.
-        image: A picture that results are to be like; repeatable.
+        k: How many to give at most. The command line counts hits beyond the end of relevance and does not show them; an
+            answer of Python has them, without a band.
+        image: A picture that results are to be like; repeatable. Python gives files, Pillow pictures, arrays or bytes.
         like: The same by the id of a picture of the index; repeatable.
         unlike: The id of a picture of the index that results are to be unlike; repeatable.
         offset: How many of the best to pass over.
@@ -49,7 +57,7 @@ class Search(JobOptions):
     query: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[QUERY]")] = None
     where: Annotated[str | None, tyro.conf.arg(metavar="EXPRESSION")] = None
     k: int = 10
-    image: Annotated[tyro.conf.UseAppendAction[Paths], tyro.conf.arg(metavar="FILE")] = given(())
+    image: Annotated[tyro.conf.UseAppendAction[Pictures], tyro.conf.arg(metavar="FILE")] = given(())
     like: Annotated[tyro.conf.UseAppendAction[Texts], tyro.conf.arg(metavar="ID")] = given(())
     unlike: Annotated[tyro.conf.UseAppendAction[Texts], tyro.conf.arg(metavar="ID")] = given((), ADVANCED)
     offset: int = field(default=0, metadata=ADVANCED)
@@ -67,10 +75,38 @@ class Search(JobOptions):
 
     __repr__ = short_repr
 
+    def __post_init__(self) -> None:
+        if _is_in_memory(self.query):
+            raise UserError("--query got a picture; give it as --image")
+        self.image = _read_pictures(self.image)
+        super().__post_init__()
+
     @property
     def is_remote(self) -> bool:
         """Whether a server is asked."""
         return isinstance(self.index, str) and self.index.startswith(("http://", "https://"))
+
+
+def _is_in_memory(given: object) -> bool:
+    """Whether something is a Pillow picture, an array or bytes; the libraries are not imported."""
+    names = {(one.__module__.partition(".")[0], one.__name__) for one in type(given).__mro__}
+    return isinstance(given, bytes) or not names.isdisjoint({("PIL", "Image"), ("numpy", "ndarray")})
+
+
+def _read_pictures(given: Any) -> tuple[Any, ...]:
+    """One picture or several, each in memory as one that a model reads."""
+    pictures = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if all(isinstance(one, str | os.PathLike) for one in pictures):
+        return pictures
+    from rungwise.data import from_lists
+    from rungwise.data.files import PackedPicture
+
+    read: list[Any] = []
+    for place, one in enumerate(pictures):
+        if not (_is_in_memory(one) or isinstance(one, str | os.PathLike | PackedPicture)):
+            raise refused("image", given, "a picture or its path, or a list of them")
+        read.append(from_lists([one], ids=[place], name="--image").paths[0] if _is_in_memory(one) else one)
+    return tuple(read)
 
 
 def check(asked: Search) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
@@ -48,7 +49,7 @@ def ask_server(asked: Search) -> Served:
     """
     address, token = _address(asked)
     client = Client(address, token)
-    sent = [client.send(file) for file in asked.image]
+    sent = [client.send(one if isinstance(one, Path) else one.read()) for one in asked.image]
     found = client.search(
         asked.query or "",
         asked.k,
