@@ -134,7 +134,7 @@ MISTAKES = {
     ),
     "a measure that there is not": (
         "{tiny} {data} --snapshot.measure nDGC@10",
-        "snapshot.measure: there is no measure 'nDGC@10'; there are R@K, ",
+        "snapshot.measure: there is no measure 'nDGC@10'; did you mean nDCG@10? there are R@K, ",
     ),
     "a place that is a file": ("{tiny} {data} --out {tiny}", "a file stands where a folder is needed"),
 }

@@ -1,6 +1,7 @@
 import io
 import itertools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -141,8 +142,15 @@ def test_other_galleries_and_missing_values_are_refused(tmp_path):
         compare(replace(evaluated(), _per_query={}), evaluated())
     with pytest.raises(UserError, match=r"i2t/R@7: has no value in both results; in both are i2t/R@1"):
         compare(evaluated(), evaluated(), ["i2t/R@7"])
-    with pytest.raises(UserError, match="by='CS@9' is not a measure of both results"):
-        compare(evaluated(), evaluated(), by="CS@9")
+    with pytest.raises(UserError, match="R@5: has no value in both results; write i2t/R@5 or t2i/R@5$"):
+        compare(evaluated(), evaluated(), ["R@5"])
+
+
+@pytest.mark.parametrize("by", ["CS@9", "i2t/R@1", "rsum"])
+def test_a_measure_of_lists_is_named_without_its_direction(by):
+    listed = "R@1, R@5, R@10, MedR, CS@5"
+    with pytest.raises(UserError, match=f"by='{by}' is not a measure of both results; in both are {listed}$"):
+        compare(evaluated(), evaluated(), by=by)
 
 
 def test_what_only_one_has_is_named():
@@ -187,9 +195,23 @@ def test_graded_measures_of_other_degrees_are_not_compared():
     assert compare(one, other, ["t2i/R@1"]).differences[0].difference == 0
 
 
+def test_other_degrees_in_memory_are_refused():
+    degrees = np.random.default_rng(0).random((30, 90))
+
+    def graded_by(relevance):
+        return evaluate(
+            similarity=degrees, image_of_caption=OWNERS, relevance=relevance, measures=["CS@5"], protocol="full"
+        )
+
+    same = compare(graded_by(degrees), graded_by(degrees.astype(np.float32).tolist()))
+    assert same.unchecked == ("neither result names its data, so that only sizes could be compared",)
+    with pytest.raises(UserError, match=r"degrees are given as a matrix, hash \w+ against given as a matrix, hash"):
+        compare(graded_by(degrees), graded_by(degrees[::-1]))
+
+
 def test_degrees_are_named_only_where_they_were_used():
     assert evaluated(measures=("R@1",)).relevance == ""
-    assert evaluated().relevance == "given as a matrix"
+    assert re.fullmatch(r"given as a matrix, hash [0-9a-f]{16}", evaluated().relevance)
     assert evaluated().right == "captions written for the image"
 
 
@@ -261,8 +283,9 @@ def test_other_right_answers_are_refused():
 
 
 def test_what_cannot_be_checked_is_said():
-    found = compare(evaluated(), evaluated())
-    assert found.unchecked == ("the degrees of both were given as a matrix, which may be two",)
+    assert compare(evaluated(), evaluated()).unchecked == ()
+    found = compare(*[replace(evaluated(), relevance="given as blocks")] * 2)
+    assert found.unchecked == ("the degrees of both were given as blocks, which may be two",)
     output = io.StringIO()
     Console(width=80, file=output).print(render_comparison(compare(evaluated(data_hash=""), evaluated(data_hash=""))))
     assert "neither result names its data" in " ".join(output.getvalue().split())

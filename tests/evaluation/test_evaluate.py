@@ -15,6 +15,7 @@ from rungwise.evaluation import (
     refuse_own_opinion,
     similarity_source,
 )
+from rungwise.metrics import R
 from rungwise.metrics import _streaming as streaming
 from rungwise.relevance import ModelScores, TfIdf, Visual
 from rungwise.relevance.combine import mean
@@ -236,6 +237,9 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
         ({**GOOD, "relevance": np.full((3, 3), np.nan), "measures": ["CS@2"]}, "relevance, row 0: a value is nan"),
         ({**GOOD, "measures": ["CS@2"]}, "CS@2 needs relevance degrees"),
         ({**GOOD, "measures": ["Q@2"]}, "there is no measure 'Q@2'"),
+        ({**GOOD, "measures": [5]}, "measures: 5 is no measure; give names such as 'R@1', or objects such as"),
+        ({**GOOD, "measures": [R]}, "measures: the class R is no measure; give names"),
+        ({**GOOD, "similarity_function": "cosine"}, "similarity_function: str is no function; give a function of two"),
         ({**GOOD, "protocol": "half"}, "protocol 'half' is not known"),
     ],
 )

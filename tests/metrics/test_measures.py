@@ -120,6 +120,20 @@ def test_an_unknown_name_lists_what_there_is():
         parse("Q@1")
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("r@1", "R@1"), ("R1", "R@1"), ("Recal@5", "Recall@5"), ("ndcg", "nDCG@K"), ("mrr", "MRR"), ("RSUM", "rsum")],
+)
+def test_a_misspelt_name_is_guessed(written, meant):
+    with pytest.raises(UserError, match=f"there is no measure '{written}'; did you mean {meant}\\? there are R@K, "):
+        parse(written)
+
+
+def test_a_name_with_a_direction_gets_the_one_without():
+    with pytest.raises(UserError, match=r"no measure 'i2t/R@1': measures are taken in both directions; write 'R@1'"):
+        parse("i2t/R@1")
+
+
 def test_a_measure_is_known_as_soon_as_its_class_is_defined():
     @dataclass(frozen=True)
     class FoundWithin(Measure):

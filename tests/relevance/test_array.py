@@ -35,6 +35,13 @@ def test_every_kind_answers_blocks(given: object) -> None:
         source.block([-1], [0])
 
 
+def test_two_matrices_have_two_names() -> None:
+    one, other = (ArrayRelevance(given, OWNERS, 2) for given in (MATRIX, MATRIX[::-1]))
+    assert one.title() == ArrayRelevance(MATRIX.tolist(), OWNERS, 2).title() != other.title()
+    assert one.content_hash() != other.content_hash()
+    assert ArrayRelevance(Asked(), OWNERS, 2).title() == "given as Asked"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

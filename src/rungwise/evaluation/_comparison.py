@@ -249,7 +249,9 @@ def compare(
     asked = common if names is None else list(names)
     for name in asked:
         if name not in both:
-            raise UserError(f"{name}: has no value in both results; in both are {', '.join(both)}")
+            ways = [one for one in both if one.partition("/")[2] == name]
+            meant = f"; write {' or '.join(ways)}" if ways else f"; in both are {', '.join(both)}"
+            raise UserError(f"{name}: has no value in both results{meant}")
     if foreign := [name for name in (both if names is None and not common else asked) if name not in common]:
         raise UserError(
             f"{labels[0]} and {labels[1]} cannot be compared by {', '.join(foreign)}: not known here; name the module"
@@ -293,7 +295,7 @@ def compare(
     unchecked = []
     if not first.data_hash:
         unchecked.append("neither result names its data, so that only sizes could be compared")
-    if graded and first.relevance.startswith("given"):
+    if graded and first.relevance.startswith("given") and ", hash " not in first.relevance:
         unchecked.append(f"the degrees of both were {first.relevance}, which may be two")
     methods = (first.ends, second.ends)
     return Comparison(
@@ -443,6 +445,13 @@ def _changes(
 ) -> tuple[dict[str, tuple[Change, ...]], dict[str, tuple[Change, ...]]]:
     better: dict[str, tuple[Change, ...]] = {}
     worse: dict[str, tuple[Change, ...]] = {}
+    shared = [name.partition("/") for name in first.numbers if name in second.numbers]
+    known = dict.fromkeys(own for _, way, own in shared if way)
+    if measure not in known:
+        raise UserError(
+            f"by={measure!r} is not a measure of both results; in both are {', '.join(known)}",
+            parameters={f"by={measure!r}": "by"},
+        )
     parsed = parse(measure)
     assert isinstance(parsed, Measure)
     sense = 1 if parsed.higher_is_better else -1
@@ -457,9 +466,4 @@ def _changes(
         changes = [(gain[at], Change(way, ids[at], float(a[at]), float(b[at]))) for at in order if gain[at]]
         better[way] = tuple(change for size, change in changes if size > 0)
         worse[way] = tuple(change for size, change in changes if size < 0)
-    if not better:
-        raise UserError(
-            f"by={measure!r} is not a measure of both results; in both are {', '.join(first.numbers)}",
-            parameters={f"by={measure!r}": "by"},
-        )
     return better, worse

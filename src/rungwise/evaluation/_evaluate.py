@@ -46,6 +46,8 @@ DEFAULT_MEASURES = ("R@1", "R@5", "R@10", "MedR", "MeanR", "rsum")
 """Measures that most papers report."""
 _SHOWN = 12
 """Smallest number of characters of a fingerprint that messages print."""
+_ROWS = 1024
+"""Number of rows of a matrix of degrees that are hashed at a time."""
 
 
 def evaluate(
@@ -149,7 +151,7 @@ def evaluate(
         captions_per_image=_captions_per_image(owners, folds, source.shape[0]),
         remarks=_remarks(measured.passes, reported),
         right=_right(rule, settings.positives, human),
-        relevance=(provenance.relevance_name or _title(relevance)) if graded else "",
+        relevance=(provenance.relevance_name or _title(relevance, degrees, source.shape)) if graded else "",
         reference=(relevance.reference or "") if graded and isinstance(relevance, RelevanceSource) else "",
         ends="" if ends is None else name_of_ends(ends),
         data_name=provenance.data_name,
@@ -385,7 +387,13 @@ def _hash(positives: RightAnswers) -> str:
     return digest_of_parts(part for way in DIRECTIONS for part in (positives[way].starts, positives[way].candidate))
 
 
-def _title(relevance: Any) -> str:
+def _title(relevance: Any, degrees: CheckedDegrees | None, shape: tuple[int, int]) -> str:
+    """Name of the degrees in the result; a matrix has its hash in it, by which two of them are told apart."""
     if isinstance(relevance, RelevanceSource):
         return relevance.title()
-    return "given as blocks" if hasattr(relevance, "block") else "given as a matrix"
+    if degrees is None or hasattr(relevance, "block"):
+        return "given as blocks"
+    images, captions = np.arange(shape[0]), np.arange(shape[1])
+    rows = (images[start : start + _ROWS] for start in range(0, len(images), _ROWS))
+    digest = digest_of_parts(np.ascontiguousarray(degrees.block(some, captions), np.float32) for some in rows)
+    return f"given as a matrix, hash {digest[:16]}"

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rungwise.core import UserError
+from rungwise.core.output import one_line
 from rungwise.metrics._blocks import CheckedDegrees, Positions, as_floats, as_slice
 from rungwise.metrics._classic import AP11, MAP, MRR, RSUM, MAPAtR, MeanR, MedR, P, R, Recall, RPrecision
 from rungwise.metrics._counting import RunningLists
@@ -70,6 +72,9 @@ def parse(text: str) -> Measure | Total:
 def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Total, ...]:
     """Measures from values and names alike, each once, in the given order; a single name is that one measure.
 
+    Raises:
+        UserError: If one is neither a known name nor a measure.
+
     >>> [str(measure) for measure in parse_all(["R@1", R(1), "MedR"])]
     ['R@1', 'MedR']
     >>> [str(measure) for measure in parse_all("rsum")]
@@ -77,7 +82,18 @@ def parse_all(measures: Iterable[str | Measure | Total]) -> tuple[Measure | Tota
     """
     if isinstance(measures, str):
         measures = (measures,)
-    return tuple(dict.fromkeys(parse(one) if isinstance(one, str) else one for one in measures))
+    return tuple(dict.fromkeys(parse(one) if isinstance(one, str) else _checked(one) for one in measures))
+
+
+def _checked(given: object) -> Measure | Total:
+    """A measure as a value; UserError for anything else, such as a class of measures."""
+    if isinstance(given, Measure | Total):
+        return given
+    what = f"the class {given.__name__}" if isinstance(given, type) else one_line(repr(given), 60)
+    raise UserError(
+        f"measures: {what} is no measure; give names such as 'R@1', or objects such as rungwise.metrics.R(1)",
+        parameters={"measures:": "measures"},
+    )
 
 
 __all__ = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, ClassVar
 
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError
 from rungwise.core.output import quoted, short_repr
+from rungwise.core.text import near_names
 from rungwise.metrics._blocks import CheckedDegrees
-from rungwise.metrics._rankings import Direction, Positives, Rankings
+from rungwise.metrics._rankings import DIRECTIONS, Direction, Positives, Rankings
 from rungwise.parts import Registry
 
 PERCENT = "percent"
@@ -241,6 +243,7 @@ MEASURES: Registry[Measure] = Registry("measures", "measure", families, lambda f
 
 # Nobody means numbers of more digits, and Python refuses to read very long ones.
 _WHOLE = re.compile(r"[0-9]{1,18}")
+_DIGITS = re.compile(r"[0-9]{1,18}")
 _REAL = re.compile(r"[-+.0-9][-+.0-9eE]*")
 _GRAMMAR = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_]*(?:@R)?)(?:@(?P<k>[0-9]{1,18}))?(?:\((?P<options>[^()]*)\))?")
 
@@ -256,9 +259,13 @@ def parse_as(text: str, totals: tuple[Total, ...]) -> Measure | Total:
             return total
     found = _GRAMMAR.fullmatch(text.replace(" ", ""))
     if found is None or not MEASURES.has(found["name"]):
+        way, _, own = text.partition("/")
+        if way in DIRECTIONS:
+            raise UserError(f"there is no measure {text!r}: measures are taken in both directions; write {own!r}")
         known = MEASURES.known()
         offered = (name for name in MEASURES.names() if name not in known)
-        raise MEASURES.unknown(text, [*map(_pattern, known.values()), *map(str, totals), *offered])
+        near = _near(text, known.values(), totals)
+        raise MEASURES.unknown(text, [*map(_pattern, known.values()), *map(str, totals), *offered], near)
     family = MEASURES.named(found["name"])
     allowed = {field.name: field for field in fields(family)}
     first_real = next((name for name, field in allowed.items() if _is_real(field)), None)
@@ -282,6 +289,19 @@ def parse_as(text: str, totals: tuple[Total, ...]) -> Measure | Total:
     if not right or any(isinstance(value, bool) != _is_flag(allowed[key]) for key, value in options.items()):
         raise UserError(f"measure {text!r} is not well formed; write {_pattern(family)}")
     return family(**options)
+
+
+def _near(text: str, known: Iterable[type[Measure]], totals: Iterable[Total]) -> str:
+    """The measure that is written nearly like an unknown one, whatever the case of its letters; empty without one."""
+    own = text.partition("(")[0]
+    k = digits[0] if (digits := _DIGITS.search(own)) else "K"
+    written = list(map(str, totals))
+    for family in known:
+        needed = {field.name: field.default is MISSING for field in fields(family)}
+        written += [f"{family.name}@{k}"] * ("k" in needed) + [family.name] * (not needed.get("k", False))
+    of_lower = {one.lower(): one for one in reversed(written)}
+    near = near_names(own.lower(), of_lower, 1, 0.8)
+    return of_lower[near[0]] if near else ""
 
 
 def _pattern(family: type[Measure]) -> str:

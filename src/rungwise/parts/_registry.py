@@ -113,8 +113,14 @@ class Registry(Generic[T]):
             placed = [_placed(one, str(kind)) for one in error.errors()]
             raise ValidationError.from_exception_data(error.title, placed) from None
 
-    def unknown(self, name: str, known: Iterable[str] = ()) -> UserError:
-        """The refusal of a name: what its class lacks, what was recorded of it, or the names that there are."""
+    def unknown(self, name: str, known: Iterable[str] = (), near: str = "") -> UserError:
+        """The refusal of a name: what its class lacks, what was recorded of it, or the names that there are.
+
+        Args:
+            name: The name.
+            known: Names that there are, as a person writes them; empty takes those of the classes.
+            near: The one that was probably meant; empty where none is near.
+        """
         shown = printable(name)[:_LONGEST]
         if unfinished := self._unfinished(name):
             lacks = ", ".join(sorted(unfinished.__abstractmethods__))
@@ -124,7 +130,8 @@ class Registry(Generic[T]):
             )
         if lacking := remedy():
             return UserError(f"there is no {self.what} {shown!r} here; {lacking}")
-        return UserError(f"there is no {self.what} {shown!r}; there are {', '.join(known or self.names())}")
+        meant = f" did you mean {near}?" if near else ""
+        return UserError(f"there is no {self.what} {shown!r};{meant} there are {', '.join(known or self.names())}")
 
     def _unfinished(self, name: str) -> type[Any] | None:
         """A person's class that has a name and cannot be made yet, because methods of its base are missing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,9 @@ from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.relevance._base import Block, Degrees, Positions
 from rungwise.relevance._captions import hash_of_captions
+
+_ROWS = 1024
+"""Number of rows of a matrix that are hashed at a time."""
 
 
 class ArrayRelevance(Degrees):
@@ -67,9 +70,17 @@ class ArrayRelevance(Degrees):
         """Empty: nothing is known of how the degrees came about."""
         return {}
 
+    def hashed(self) -> Iterator[bytes]:
+        """The numbers, where they are a matrix; an object with ``block`` is not asked for all of them."""
+        if self._matrix is not None:
+            for start in range(0, len(self._matrix), _ROWS):
+                yield np.ascontiguousarray(self._matrix[start : start + _ROWS], np.float32).tobytes()
+
     def title(self) -> str:
-        """The type of what was given."""
-        return f"given as {type(self._asked if self._matrix is None else self._matrix).__name__}"
+        """The type of what was given, and the start of the hash of a matrix."""
+        if self._matrix is None:
+            return f"given as {type(self._asked).__name__}"
+        return f"given as {type(self._matrix).__name__}, hash {self.content_hash()[:16]}"
 
 
 def as_degrees(relevance: Any, data: ImageCaptions, named: str = "relevance") -> Degrees:

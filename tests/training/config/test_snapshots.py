@@ -15,7 +15,10 @@ def test_a_source_with_options_becomes_one_line():
     ("settings", "message"),
     [
         ({"patience": -1}, "patience: must be at least 0"),
-        ({"measure": "recall"}, "snapshot.measure: there is no measure 'recall'; there are R@K, "),
+        (
+            {"measure": "recall"},
+            "snapshot.measure: there is no measure 'recall'; did you mean Recall@K",
+        ),
         ({"measure": "CS"}, "snapshot.measure: .*'CS' is not well formed; write CS@K"),
         ({"measure": "val/CS@10"}, "snapshot.measure: 'val' is no direction; write i2t/CS@10, t2i/CS@10, or CS@10 for"),
         ({"measure": "i2t/rsum"}, "snapshot.measure: rsum adds both directions; write rsum alone"),

@@ -44,6 +44,12 @@ def similarity_source(
     owners, function = checked_owners(image_of_caption), similarity_function
     if hasattr(function, "array"):  # a similarity as a value, known by what it can do so that torch is not imported
         function = None if function.product else function.array
+    if function is not None and not callable(function):
+        raise UserError(
+            f"similarity_function: {type(function).__name__} is no function; give a function of two blocks of"
+            " embeddings, or leave it out: the cosine is the inner product of rungwise.similarity.unit_rows(vectors)",
+            parameters={"similarity_function:": "similarity_function"},
+        )
     both = image_embeddings is not None and text_embeddings is not None
     neither = image_embeddings is None and text_embeddings is None
     if not (both if similarity is None else neither):

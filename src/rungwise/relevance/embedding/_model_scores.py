@@ -20,8 +20,6 @@ from rungwise.relevance._base import Block
 from rungwise.relevance._captions import hash_of_captions
 from rungwise.similarity import unit_rows
 
-_ROWS = 1024
-
 
 class ModelScores(ArrayRelevance):
     """A model's similarity S as relevance R.
@@ -114,9 +112,7 @@ class ModelScores(ArrayRelevance):
     def hashed(self) -> Iterator[bytes]:
         """The image of each caption, and the scores where they are a matrix."""
         yield np.ascontiguousarray(self.image_of_caption, "<i8").tobytes()
-        if self._matrix is not None:
-            for start in range(0, len(self._matrix), _ROWS):
-                yield np.ascontiguousarray(self._matrix[start : start + _ROWS], np.float32).tobytes()
+        yield from super().hashed()
 
 
 class _Cosines:
