@@ -262,6 +262,31 @@ def test_commands_of_other_programs_are_shown_as_they_are(scenes, tmp_path):
         rungwise.train("scenes", scenes / "scenes", out=tmp_path / "run", start="nowhere", quiet=True, **SHORT)
 
 
+def test_what_is_given_in_the_wrong_place_is_named(scenes, run, tmp_path):
+    lines = {
+        "a model is evaluated on data; give a folder or a caption file": lambda: rungwise.evaluate(str(run.folder)),
+        "numbers.npy: a file of numbers; give it as similarity=": lambda: rungwise.evaluate(
+            str(tmp_path / "numbers.npy")
+        ),
+        "numbers.npy: a file, no folder of a model": lambda: rungwise.load(tmp_path / "numbers.npy"),
+        "a folder; give results, such as those in the folder results": lambda: rungwise.compare(run.folder, run.folder),
+        "image_of_caption is empty": lambda: rungwise.evaluate(similarity=np.eye(2), image_of_caption=[]),
+        "save the degrees of these data and this split": lambda: rungwise.evaluate(
+            run, scenes / "scenes", relevance=tmp_path / "degrees", measures=["nDCG@5"]
+        ),
+        "holds several seeds; give one of them, such as": lambda: rungwise.evaluate(
+            tmp_path / "seeds", scenes / "scenes"
+        ),
+        "caption 1 is NoneType; give texts": lambda: rungwise.Collection(["a"], ["A dog.", None], [0, 0]),
+    }
+    np.save(tmp_path / "numbers.npy", np.eye(2))
+    rungwise.degrees("tfidf", scenes / "scenes", out=tmp_path / "degrees", quiet=True)
+    rungwise.train("scenes", scenes / "scenes", out=tmp_path / "seeds", seeds=[0], quiet=True, **SHORT)
+    for line, call in lines.items():
+        with pytest.raises(UserError, match=re.escape(line)):
+            call()
+
+
 def test_a_run_is_not_written_among_the_data(scenes):
     with pytest.raises(UserError, match="holds the data; name another folder for the run"):
         rungwise.train("scenes", scenes / "scenes", out=scenes / "scenes", quiet=True, **SHORT)

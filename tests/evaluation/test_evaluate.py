@@ -194,7 +194,7 @@ NAN = np.where(np.arange(12).reshape(4, 3) == 7, np.nan, 1.0)
         ({"similarity": np.eye(3), "image_of_caption": [0, 1, 3]}, "caption 2: image 3 does not exist among 3 images"),
         ({"similarity": np.eye(3), "image_of_caption": [0, 1, -1]}, "caption 2: -1 is negative"),
         ({"similarity": np.eye(3), "image_of_caption": [0.0, 1.0, 2.0]}, "whole number"),
-        ({"similarity": np.eye(3), "image_of_caption": []}, "whole number"),
+        ({"similarity": np.eye(3), "image_of_caption": []}, "image_of_caption is empty"),
         ({"similarity": NAN, "image_of_caption": [0, 1, 3]}, "similarity, row 2: a value is nan"),
         ({"similarity": np.where(np.isnan(NAN), np.inf, 1), "image_of_caption": [0, 1, 3]}, "row 2: a value is inf"),
         ({"similarity": lambda i, c: NAN[i][:, c], "image_of_caption": [0, 1, 3]}, "similarity, row 2: a value is nan"),

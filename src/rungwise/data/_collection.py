@@ -146,6 +146,9 @@ class ImageCaptions:
                 f"{self.name}: {len(self.captions)} captions but image_of_caption has shape {owners.shape};"
                 " give one image position per caption"
             )
+        if (odd := next((at for at, one in enumerate(self.captions) if not isinstance(one, str)), None)) is not None:
+            got = type(self.captions[odd]).__name__
+            raise UserError(f"{self.name}: caption {odd} is {got}; give texts")
         if owners.size and not (owners.min() >= 0 and owners.max() < len(self.image_ids)):
             raise UserError(
                 f"{self.name}: image_of_caption runs {owners.min()}..{owners.max()} but there are"

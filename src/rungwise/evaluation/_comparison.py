@@ -393,8 +393,9 @@ def _refuse_different(first: Result, second: Result, labels: tuple[str, str]) ->
     )
     for what, mine, theirs in pairs:
         if mine != theirs:
+            of = f" ({second.data_name} and {first.data_name})" if second.data_name != first.data_name else ""
             raise UserError(
-                f"{other} cannot be compared with {one}: {what} {theirs} against {mine};"
+                f"{other} cannot be compared with {one}: {what} {theirs} against {mine}{of};"
                 " evaluate both on the same data under one protocol"
             )
     if first.data_hash != second.data_hash:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from typing import TYPE_CHECKING, Annotated
@@ -60,6 +61,9 @@ def compared_results(asked: Compare, show: Callable[[Comparison], None] | None =
     for name, one in given.items():
         if not isinstance(one, Result | str):
             raise refused(name, one, "a result, its file, or the text of to_json()")
+        # The text of a result is longer than a path may be, which Path.is_dir() raises for.
+        if isinstance(one, str) and os.path.isdir(one):  # noqa: PTH112
+            raise UserError(f"{one}: a folder; give results, such as those in the folder results of a run")
     if asked.seed < 0:
         raise UserError(f"--seed must be 0 or more, got {asked.seed}")
     first, second = (one if isinstance(one, Result) else Result.from_json(one) for one in given.values())

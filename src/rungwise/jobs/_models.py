@@ -47,11 +47,18 @@ def location(name: str) -> str:
 
 
 def model_of(given: str) -> str:
-    """The folder of a run's model in place of the run's; any other name as it is."""
+    """The folder of a run's model in place of the run's; any other name as it is.
+
+    Raises:
+        UserError: If it is a folder of several seeds.
+    """
     from rungwise.runs import is_run_folder
     from rungwise.training import MODEL
 
-    return str(Path(given) / MODEL) if given and is_run_folder(Path(given)) else given
+    place = Path(given)
+    if given and (seeds := sorted(one for one in place.glob("seed-*") if is_run_folder(one))):
+        raise UserError(f"{given}: holds several seeds; give one of them, such as {seeds[0]}")
+    return str(place / MODEL) if given and is_run_folder(place) else given
 
 
 def say_cut(model: PairScorer, texts: Sequence[str]) -> None:

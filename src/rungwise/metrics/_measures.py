@@ -243,7 +243,6 @@ MEASURES: Registry[Measure] = Registry("measures", "measure", families, lambda f
 
 # Nobody means numbers of more digits, and Python refuses to read very long ones.
 _WHOLE = re.compile(r"[0-9]{1,18}")
-_DIGITS = re.compile(r"[0-9]{1,18}")
 _REAL = re.compile(r"[-+.0-9][-+.0-9eE]*")
 _GRAMMAR = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_]*(?:@R)?)(?:@(?P<k>[0-9]{1,18}))?(?:\((?P<options>[^()]*)\))?")
 
@@ -294,7 +293,7 @@ def parse_as(text: str, totals: tuple[Total, ...]) -> Measure | Total:
 def _near(text: str, known: Iterable[type[Measure]], totals: Iterable[Total]) -> str:
     """The measure that is written nearly like an unknown one, whatever the case of its letters; empty without one."""
     own = text.partition("(")[0]
-    k = digits[0] if (digits := _DIGITS.search(own)) else "K"
+    k = digits[0] if (digits := _WHOLE.search(own)) else "K"
     written = list(map(str, totals))
     for family in known:
         needed = {field.name: field.default is MISSING for field in fields(family)}

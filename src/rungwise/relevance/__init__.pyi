@@ -3,6 +3,7 @@ from ._base import CHUNK_BYTES as CHUNK_BYTES
 from ._base import Degrees as Degrees
 from ._base import Direction as Direction
 from ._base import Relevance as Relevance
+from ._base import refuse_odd as refuse_odd
 from ._base import write_degrees as write_degrees
 from ._caption_pairs import CaptionPairs as CaptionPairs
 from ._caption_pairs import answers_caption_pairs as answers_caption_pairs

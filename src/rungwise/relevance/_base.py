@@ -275,11 +275,32 @@ def write_degrees(source: Degrees, folder: Path, *, k: int | None = None, direct
         direction: Direction of the queries; without ``k`` of no effect.
     """
     if k is None:
-        every = (part for _, part in source.chunks())
+        every = (_checked(source, part) for _, part in source.chunks())
         saved.write(folder, saved_header(source, None, direction), every, image_of_caption=source.image_of_caption)
     else:
         indices, values = source.topk(k, direction)
         saved.write(folder, saved_header(source, k, direction), [values], [indices], source.image_of_caption)
+
+
+def _checked(source: object, degrees: NDArray[np.float32]) -> NDArray[np.float32]:
+    refuse_odd(source, degrees)
+    return degrees
+
+
+def refuse_odd(source: object, degrees: NDArray[np.floating]) -> None:
+    """Refuse degrees that are no numbers; a source that knows some pairs alone has NaN for the others.
+
+    Args:
+        source: The source that gave them.
+        degrees: A block of degrees.
+
+    Raises:
+        UserError: If one is infinite, or NaN though the source is ``complete``.
+    """
+    is_right = np.isfinite(degrees) if getattr(source, "complete", True) else ~np.isinf(degrees)
+    if not is_right.all():
+        name = getattr(source, "source_name", type(source).__name__)
+        raise UserError(f"the source {name} gives degrees that are NaN or infinite; mend it")
 
 
 def saved_header(source: Degrees, k: int | None, direction: Direction) -> dict[str, Any]:

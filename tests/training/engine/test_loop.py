@@ -5,8 +5,10 @@ import json
 import os
 import re
 import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,11 +26,14 @@ from rungwise.encoders.texts import GRUConfig
 from rungwise.evaluation import evaluate
 from rungwise.losses import AdaptiveListwise, ContrastiveSum, Ladder, SumOfHinges
 from rungwise.models import load
+from rungwise.relevance import Degrees
 from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
+from rungwise.training.batches import BatchDegrees
 from rungwise.training.config import DataConfig, LossConfig, TrainConfig, config_of, load_config
 from rungwise.training.engine import _loop as loop
 from rungwise.training.engine import _preparation as preparation
 from rungwise.training.engine import train
+from rungwise.training.engine._run_degrees import OfPart
 from rungwise.training.steps._stopwatch import SPENT
 from rungwise.training.tracking import EpochReport, StepReport, Watcher
 from tests.training.conftest import TrainedRun, dies_at, files, once, trainable
@@ -190,6 +195,38 @@ def test_an_epoch_that_the_checkpoint_does_not_know_is_not_in_the_history(
     with pytest.raises(SystemError):
         train(trained_run.config, coloured, out, cache=cache, resume=True)
     assert (out / "history.jsonl").read_text() == ""
+
+
+def test_degrees_that_are_no_numbers_end_a_run(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
+    config = replace(once(config), loss=config_of(Ladder)(thresholds=(0.5,)))
+    known = Colours(coloured).dense()
+    known[known == 0] = np.inf
+    with pytest.raises(UserError, match="gives degrees that are NaN or infinite; mend it"):
+        train(config, coloured, tmp_path / "run", relevance=known, cache=cache)
+
+
+class Unknown(Degrees):
+    """A source that says that it knows all pairs, and does not."""
+
+    source_name = "unknown"
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        return np.full((len(np.asarray(images)), len(np.asarray(captions))), np.nan, np.float32)
+
+    def options(self) -> Mapping[str, Any]:
+        return {}
+
+
+def test_a_source_that_says_nan_of_what_it_knows_is_named(coloured: ImageCaptions, tmp_path: Path) -> None:
+    source = Unknown((len(coloured), len(coloured.captions)))
+    for ask in (OfPart(source, coloured, coloured).block, BatchDegrees(source).block):
+        with pytest.raises(UserError, match="the source unknown gives degrees that are NaN or infinite; mend it"):
+            ask([0, 1], [0, 1])
+    with pytest.raises(UserError, match="the source unknown gives degrees"):
+        source.save(tmp_path / "degrees")
+    assert not (tmp_path / "degrees").exists()
 
 
 def test_the_frozen_backbone_is_not_in_the_checkpoint(

@@ -83,7 +83,9 @@ def similarity_source(
 def checked_owners(image_of_caption: ArrayLike) -> NDArray[np.int64]:
     """(captions,) position of each caption's image, checked to be integers from 0."""
     owners = np.asarray(image_of_caption)
-    if owners.ndim != 1 or not owners.size or owners.dtype.kind not in "iu":
+    if not owners.size:
+        raise UserError("image_of_caption is empty; give each caption's image position", parameters=_PARAMETERS)
+    if owners.ndim != 1 or owners.dtype.kind not in "iu":
         raise UserError(
             f"image_of_caption must be one whole number per caption, got shape {owners.shape} of {owners.dtype};"
             " give each caption's image position",

@@ -124,13 +124,10 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
         raise UserError(f"give one thing to evaluate of {', '.join(given)}; got {sum(given.values())}")
     if any(embeddings) and not all(embeddings):
         raise UserError("--image-embeddings and --text-embeddings go together; give both")
-    if asked.data is None and (asked.model is not None or asked.ranked_lists):
-        what = asked.ranked_lists[0] if asked.ranked_lists else asked.model
-        what = what if isinstance(what, str | Path) else type(what).__name__
-        raise UserError(
-            f"{what}: a model and ranked lists need data; write 'rungwise evaluate MODEL DATA', or DATA --ranked-lists"
-            " FILE"
-        )
+    if asked.data is None and asked.ranked_lists:
+        raise UserError(f"{asked.ranked_lists[0]}: ranked lists are of data; give these, too")
+    if asked.data is None and asked.model is not None:
+        raise UserError(_lacking_data(asked.model))
     data = None
     if asked.data is not None:
         data = read_part(
@@ -269,6 +266,14 @@ def _seed_of(provenance: Mapping[str, Any]) -> int | None:
     """The seed in a model's provenance, which may hold anything."""
     seed = provenance.get("seed")
     return seed if isinstance(seed, int) else None
+
+
+def _lacking_data(model: object) -> str:
+    """What to do where a model is given alone; a file in its place holds scores or vectors."""
+    if isinstance(model, str) and Path(model).suffix.lower() in (".npy", ".npz", ".safetensors", ".parquet"):
+        return f"{model}: a file of numbers; give it as --similarity, or two with --image-embeddings, --text-embeddings"
+    name = model if isinstance(model, str) else type(model).__name__
+    return f"{name}: a model is evaluated on data; give a folder or a caption file after it"
 
 
 def _of_matrix(given: str, asked: Evaluate, data: ImageCaptions | None) -> ScoredInputs:

@@ -96,6 +96,8 @@ class ModelFolder:
             altered: Whether to take the files without comparing them with the seal.
         """
         path = Path(source)
+        if path.is_file():
+            raise UserError(f"{source}: a file, no folder of a model; give the folder that training wrote, DIR/model")
         if not path.is_dir():
             path = hub_folder(str(source), PATTERNS)
         if not os.access(path, os.R_OK | os.X_OK):

@@ -377,7 +377,8 @@ def degrees_of(
     ):
         raise UserError(
             f"{value}: degrees of {stored.shape[0]} images and {stored.shape[1]} captions, but {data.name} has"
-            f" {len(data)} and {len(data.captions)}, or in another order; save the degrees of these data"
+            f" {len(data)} and {len(data.captions)}, or in another order; save the degrees of these"
+            " data and this split (--split)"
         )
     return stored
 

@@ -55,7 +55,7 @@ def load(path: Path | str, expected: str | Degrees | None = None, *, data: Image
             raise UserError(
                 f"{folder}: degrees of {stored.shape[0]} images and {stored.shape[1]} captions, but {data.name} has"
                 f" {len(data)} and {len(data.captions)}, or other ones (hash {stored.captions_hash[:16]} where"
-                f" {wanted[:16]} is expected); save the degrees of these data"
+                f" {wanted[:16]} is expected); save the degrees of these data and this split (--split)"
             )
     return stored
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from rungwise.models import Pairs
-from rungwise.relevance import CaptionPairs, Relevance, caption_pairs
+from rungwise.relevance import CaptionPairs, Relevance, caption_pairs, refuse_odd
 
 Positions = NDArray[np.int64]
 
@@ -34,9 +34,10 @@ class BatchDegrees:
             queries: Positions of images, or of their paired captions where degrees are by caption.
             captions: Positions of captions.
         """
-        if self._pairs is None:
-            return self._source.block(queries, captions)
-        return self._pairs.pair_block(queries, captions)
+        blocks = self._source.block if self._pairs is None else self._pairs.pair_block
+        degrees = blocks(queries, captions)
+        refuse_odd(self._source, degrees)
+        return degrees
 
     def dense(self) -> NDArray[np.float32]:
         """(images, captions) degrees, by image."""

@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.core import UserError
 from rungwise.data import UNDRAWN, ImageCaptions
 from rungwise.models import captions_of
-from rungwise.relevance import Degrees, Relevance, answers_caption_pairs, as_degrees, caption_pairs, hash_of_captions
+from rungwise.relevance import (
+    Degrees,
+    Relevance,
+    answers_caption_pairs,
+    as_degrees,
+    caption_pairs,
+    hash_of_captions,
+    refuse_odd,
+)
 from rungwise.relevance.config import Building, degrees_of, names_source
 from rungwise.relevance.description import describe
 from rungwise.relevance.precomputed import load
@@ -48,7 +56,9 @@ class OfPart(Degrees):
     def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
         """(len(images), len(captions)) degrees; positions outside the splits raise an error."""
         rows, columns = self.positions(images, captions)
-        return self.source.block(self._image[rows], self._caption[columns])
+        degrees = self.source.block(self._image[rows], self._caption[columns])
+        refuse_odd(self.source, degrees)
+        return degrees
 
     def dense(self) -> NDArray[np.float32]:
         """(images, captions) degrees, NaN outside the splits."""
