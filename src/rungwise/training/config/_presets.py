@@ -189,7 +189,7 @@ def load_config(name_or_file: str, dataset: str = "", *, resumed: Path | None = 
 
 
 def _is_record(path: Path, resumed: Path | None) -> bool:
-    """Whether a configuration stands in the folder of a run, which somebody else may have made: it decides no more."""
+    """Whether a configuration stands in the folder of a run, which somebody else may have made: nothing is imported."""
     from rungwise.training._run_folder import MODEL, is_run
 
     folder = path.resolve().parent
