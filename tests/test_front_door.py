@@ -416,6 +416,7 @@ def test_a_search_takes_pictures_in_memory_and_integers_of_numpy(scenes, run):
     for given in (picture, np.asarray(picture), file.read_bytes(), [picture]):
         answer = rungwise.search(index, image=given, k=np.int64(3), quiet=True)
         assert answer.hits == expected
+        assert "pictures like the picture 1 in memory" in repr(answer)
         assert rungwise.Answer.from_json(answer.to_json()) == answer
     with pytest.raises(UserError, match="query= got a picture; give it as image="):
         rungwise.search(index, picture)

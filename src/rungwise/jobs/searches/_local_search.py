@@ -33,6 +33,7 @@ from rungwise.jobs._terminal import say
 from rungwise.jobs.searches._options import Search, check
 
 if TYPE_CHECKING:
+    from rungwise.data.files import Picture
     from rungwise.index import CaptionHit
     from rungwise.models import PairScorer
 
@@ -81,7 +82,7 @@ def found(asked: Search) -> Found:
         return Found(index, Answer(hits, notes=() if where is None else where.notes, more=more))
     searcher = _searcher(index, asked)
     model = searcher.model
-    given = [GivenVector(searcher.encode_picture(file), str(file)) for file in asked.image]
+    given = [GivenVector(searcher.encode_picture(one), _called(one, place)) for place, one in enumerate(asked.image, 1)]
     terms = [*(() if typed is None else typed.terms), *map(Term, given), *(Term(Like(one)) for one in asked.like)]
     terms += [Term(Like(one), -LESS) for one in asked.unlike]
     query = Query(tuple(terms), () if typed is None else typed.notes)
@@ -150,6 +151,11 @@ def _is_changed(index: Index | str) -> bool:
     if not isinstance(index, Index) or index.folder is None or address_of(index.folder):
         return False
     return index.is_replaced()
+
+
+def _called(picture: Picture, place: int) -> str:
+    """What a picture is called in the sentence on a query: its path, or its place among those that were given."""
+    return str(picture) if isinstance(picture, Path) else f"{place} in memory"
 
 
 def _searcher(index: Index, asked: Search) -> Searcher:
