@@ -342,7 +342,7 @@ def test_lengths_are_warned_of(world, tmp_path, capsys):
         ((), "give one thing to evaluate"),
         (("model", "data", *VECTORS), "give one thing to evaluate"),
         (("nowhere", *VECTORS), "nowhere: no such file or folder"),
-        (("model",), "a model and ranked lists need data"),
+        (("model",), "a model is evaluated on data; give a folder or a caption file after it"),
         (VECTORS[:2], "go together; give both"),
         (VECTORS, "say which caption belongs to which image"),
         (

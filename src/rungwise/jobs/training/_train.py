@@ -311,8 +311,10 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
     >>> _nested("data.relevance", "tfidf")
     {'data': {'relevance': 'tfidf'}}
     """
-    if isinstance(value, os.PathLike):  # a run stands for its folder, and is a dataclass, too
-        plain: Any = os.fspath(value)
+    if isinstance(value, RunRecord):  # the configuration that names it is read from other folders, too
+        plain: Any = str(value.folder)
+    elif isinstance(value, os.PathLike):
+        plain = os.fspath(value)
     else:
         plain = to_plain(value) if is_dataclass(value) and not isinstance(value, type) else plain_value(value)
     for one in reversed(name.split(".")):
