@@ -7,7 +7,7 @@ from pandas import DataFrame
 import rungwise
 from rungwise.cli import main
 from rungwise.core import UserError
-from rungwise.data import Issue, read
+from rungwise.data import Issue, from_lists, read, with_splits
 from rungwise.evaluation import Result, evaluate
 from rungwise.evaluation.inputs import read_embeddings
 from rungwise.jobs.evaluation import _inputs as inputs
@@ -187,6 +187,8 @@ def test_a_collection_of_which_no_picture_can_be_read_is_refused(tmp_path):
 
 def test_a_split_that_was_not_drawn_is_refused_with_the_remedy(world):
     _, data = world
-    alone = read([str(data.paths[0])], captions=["a"])
+    # A split is drawn by the id, which is else the path of the picture: another one in every run of the tests.
+    alone = from_lists([data.paths[0]], captions=["a"], ids=["a picture"])
+    assert with_splits(alone).splits != ("test",)
     with pytest.raises(UserError, match=r"memory: has no splits.* of its 1 pictures none is 'test'; split= all takes"):
         rungwise.evaluate(FileLengths(), alone)
