@@ -78,8 +78,7 @@ def found(asked: Search) -> Found:
     if typed is None and not (asked.image or asked.like or asked.unlike):
         ids = index.newest(asked.k + 1, asked.offset, where)
         hits = tuple(Hit(one, math.nan) for one in ids[: asked.k])
-        more = bool(len(ids) > asked.k)  # of NumPy's integers it is no bool of Python
-        return Found(index, Answer(hits, notes=() if where is None else where.notes, more=more))
+        return Found(index, Answer(hits, notes=() if where is None else where.notes, more=len(ids) > asked.k))
     searcher = _searcher(index, asked)
     model = searcher.model
     given = [GivenVector(searcher.encode_picture(one), _called(one, place)) for place, one in enumerate(asked.image, 1)]
