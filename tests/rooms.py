@@ -96,8 +96,8 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "engine_rows", "scan", "exact", "lance", "milvus", "factory",
     ),
     "jobs": (
-        "terminal", "python_values", "options", "job", "models", "compare", "load", "sources", "evaluation", "training",
-        "index", "searches", "calibration",
+        "terminal", "python_values", "options", "job", "models", "load", "sources", "evaluation", "training",
+        "index", "searches", "calibration", "results",
     ),
     "language": (
         "model_folders", "scene_graphs", "tokenisers", "phrases", "word_vectors", "sentence_models", "stemming",

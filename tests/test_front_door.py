@@ -1,6 +1,6 @@
 """The functions of the package: those that the command line calls too.
 
-Also tests rungwise.jobs._compare, rungwise.jobs.sources._source_degrees, rungwise.jobs.sources._save_options,
+Also tests rungwise.jobs.results._compare, rungwise.jobs.sources._source_degrees, rungwise.jobs.sources._save_options,
 rungwise.jobs._load, rungwise.jobs._options, rungwise.jobs.training._train, rungwise.jobs.training._run_record,
 rungwise.jobs.training._options, rungwise.jobs.training._seeds, rungwise.jobs.searches._local_search,
 rungwise.jobs.searches._server_search, rungwise.jobs.searches._options, rungwise.jobs.index._options and

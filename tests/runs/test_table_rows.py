@@ -8,8 +8,8 @@ from rungwise.core import UserError, dump_yaml
 from rungwise.encoders.images import ImageConfig
 from rungwise.encoders.texts import GRUConfig
 from rungwise.models import VSEConfig
-from rungwise.runs import find_runs, ours_for
-from rungwise.runs._table_rows import RunWithResults, differences
+from rungwise.runs import RunWithResults, find_runs, ours_for
+from rungwise.runs._table_rows import differences
 from rungwise.training.config import DataConfig, TrainConfig, load_preset
 from tests.evaluation.tables.test_paper_table import RECALLS, result_of
 

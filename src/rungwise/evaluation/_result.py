@@ -243,6 +243,19 @@ class Result(InTables, JsonForm):
             _per_query=those(self._per_query),
         )
 
+    def joined(self, other: Result) -> Result:
+        """The result with the measures of another result of the same rankings; of those in both, the other's."""
+        return replace(
+            self,
+            numbers={**self.numbers, **other.numbers},
+            units={**self.units, **other.units},
+            remarks={**self.remarks, **other.remarks},
+            relevance=other.relevance or self.relevance,
+            reference=other.reference or self.reference,
+            ends=other.ends or self.ends,
+            _per_query={**self._per_query, **other._per_query},
+        )
+
     def title(self) -> str:
         """One line for the head of a table: the data and the protocol."""
         title = self.named(f"protocol {self.protocol}")

@@ -1,6 +1,3 @@
-from ._compare import Compare as Compare
-from ._compare import compare as compare
-from ._compare import compared_results as compared_results
 from ._job import PYTHON as PYTHON
 from ._job import JobOptions as JobOptions
 from ._job import OnlyPython as OnlyPython
@@ -49,6 +46,9 @@ from ._terminal import shortest as shortest
 from .calibration import calibrate as calibrate
 from .evaluation import evaluate as evaluate
 from .index import build_index as build_index
+from .results import Compare as Compare
+from .results import compare as compare
+from .results import compared_results as compared_results
 from .searches import open_index as open_index
 from .searches import search as search
 from .sources import degrees as degrees

@@ -6,6 +6,11 @@ from ._seeds import SeedRuns as SeedRuns
 from ._seeds import Spread as Spread
 from ._seeds import checked_seeds as checked_seeds
 from ._seeds import train_seeds as train_seeds
-from ._table_rows import find_runs as find_runs
+from ._systems import ResultQuestion as ResultQuestion
+from ._systems import RunWithResults as RunWithResults
+from ._systems import SystemRuns as SystemRuns
+from ._systems import by_question as by_question
+from ._systems import find_runs as find_runs
+from ._systems import systems_of as systems_of
 from ._table_rows import ours_for as ours_for
 from ._verification import verify_run as verify_run

@@ -1,68 +1,18 @@
-"""Runs beside printed tables: the runs in a folder, the printed rows that they reproduce, and how they differ."""
+"""Runs beside printed tables: the printed rows that runs reproduce, and how they differ."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from rungwise.core import UserError, to_plain
 from rungwise.evaluation import Result
 from rungwise.evaluation.tables import Ours, PublishedRow, matching, table_named
-from rungwise.runs._results import is_run_folder, kept_results
-from rungwise.training import CONFIG
-from rungwise.training.config import AnyRunConfig, Preset, load_preset, load_run_config
-
-_DEEPEST = 4
-_SAME_NUMBERS = (
-    "preset", "modules", "seed", "checkpoint_steps", "compile", "logs", "gradient_checkpointing", "data.path",
-)  # fmt: skip
-"""Settings that do not change what is trained: a row is the same with any of them."""
+from rungwise.runs._systems import SAME_NUMBERS, ResultQuestion, RunWithResults, by_question
+from rungwise.training.config import AnyRunConfig, Preset, load_preset
 
 _LONGEST = 60
 """Largest number of characters of a value in a note."""
-
-
-@dataclass(frozen=True)
-class RunWithResults:
-    """A run in a folder.
-
-    Attributes:
-        folder: Folder of the run.
-        config: Configuration of the run.
-        results: Results of its model, where it was evaluated.
-    """
-
-    folder: Path
-    config: AnyRunConfig
-    results: tuple[Result, ...]
-
-
-def find_runs(folders: Iterable[Path]) -> tuple[tuple[RunWithResults, ...], tuple[str, ...]]:
-    """The runs in some folders, and a line for each that cannot be read, such as one with a loss that is not imported.
-
-    Each folder is a run, or holds some, such as the seeds of a run.
-
-    Raises:
-        UserError: If a folder is missing or holds no run.
-    """
-    found: dict[Path, RunWithResults] = {}
-    unreadable: dict[Path, str] = {}
-    for folder in folders:
-        if not folder.is_dir():
-            raise UserError(f"{folder}: is no folder; name one that rungwise train wrote, or one of several runs")
-        own = list(_below(folder, _DEEPEST))
-        if not own:
-            raise UserError(f"{folder}: holds no run with a model; name a folder that rungwise train wrote")
-        for one in own:
-            try:
-                results = tuple(kept.result for kept in kept_results(one))
-                found[one.resolve()] = RunWithResults(one, load_run_config(one / CONFIG), results)
-            except UserError as error:
-                unreadable[one.resolve()] = f"{one}: cannot be read: {error}"
-    return tuple(found.values()), tuple(unreadable.values())
 
 
 def ours_for(paper: str, table: str, runs: Sequence[RunWithResults]) -> tuple[tuple[Ours, ...], tuple[str, ...]]:
@@ -71,7 +21,7 @@ def ours_for(paper: str, table: str, runs: Sequence[RunWithResults]) -> tuple[tu
     Runs that differ only in their seed make one line.
     """
     named = table_named(paper, table)
-    lines: dict[tuple[str, tuple[str, ...], _Question], _Seeds] = {}
+    lines: dict[tuple[str, tuple[str, ...], ResultQuestion], _Seeds] = {}
     left_out: list[str] = []
     for run in runs:
         try:
@@ -86,8 +36,8 @@ def ours_for(paper: str, table: str, runs: Sequence[RunWithResults]) -> tuple[tu
             left_out.append(f"{run.folder}: has no results yet; rungwise evaluate {run.folder} DATA {how}")
             continue
         notes = differences(preset.config, run.config)
-        for result in _by_question(run.results):
-            key = preset.name, notes, _question(result)
+        for result in by_question(run.results):
+            key = preset.name, notes, ResultQuestion.of(result)
             lines.setdefault(key, _Seeds(rows)).add(run, result)
     ours = tuple(seeds.line(name, notes) for (name, notes, _), seeds in lines.items())
     return ours, tuple(left_out)
@@ -126,7 +76,7 @@ def differences(preset: AnyRunConfig, run: AnyRunConfig) -> tuple[str, ...]:
 
 
 def _differing(theirs: Any, ours: Any, name: str) -> Iterable[str]:
-    if name in _SAME_NUMBERS or theirs == ours:
+    if name in SAME_NUMBERS or theirs == ours:
         return
     if isinstance(theirs, Mapping) and isinstance(ours, Mapping) and theirs.get("kind") == ours.get("kind"):
         for one in dict.fromkeys([*theirs, *ours]):
@@ -138,22 +88,6 @@ def _differing(theirs: Any, ours: Any, name: str) -> Iterable[str]:
 def _short(value: Any) -> str:
     text = "none" if value in (None, "", []) else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
-def _below(folder: Path, depth: int) -> Iterable[Path]:
-    """Runs in a folder; folders inside a run are not searched."""
-    if is_run_folder(folder):
-        yield folder
-        return
-    if not depth:
-        return
-    try:
-        with os.scandir(folder) as entries:
-            inner = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False) and one.name[:1] != ".")
-    except OSError as error:
-        raise UserError(f"{folder}: cannot be read ({(error.strerror or str(error)).lower()})") from error
-    for name in inner:
-        yield from _below(folder / name, depth - 1)
 
 
 def _preset(run: RunWithResults) -> Preset:
@@ -172,20 +106,3 @@ def _rows(preset: Preset, paper: str, table: str) -> tuple[PublishedRow, ...]:
         places = dict.fromkeys(f"{row.paper}:{row.table.removeprefix('Table ')}" for row in rows)
         raise UserError(f"{preset.name} reproduces rows of {', '.join(places)}, none of this table")
     return own
-
-
-def _by_question(results: Iterable[Result]) -> list[Result]:
-    """One result for each protocol, split, data and source of degrees, with the measures of all such results."""
-    found: dict[_Question, Result] = {}
-    for one in results:
-        before = found.setdefault(_question(one), one)
-        numbers, units = {**before.numbers, **one.numbers}, {**before.units, **one.units}
-        found[_question(one)] = replace(before, numbers=numbers, units=units)
-    return list(found.values())
-
-
-_Question = tuple[str, str, str, str, str]
-
-
-def _question(result: Result) -> _Question:
-    return result.protocol, result.split, result.data_hash, result.relevance, result.right
