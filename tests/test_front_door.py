@@ -269,7 +269,6 @@ def test_what_is_given_in_the_wrong_place_is_named(scenes, run, tmp_path):
             str(tmp_path / "numbers.npy")
         ),
         "numbers.npy: a file, no folder of a model": lambda: rungwise.load(tmp_path / "numbers.npy"),
-        "a folder; give results, such as those in the folder results": lambda: rungwise.compare(run.folder, run.folder),
         "image_of_caption is empty": lambda: rungwise.evaluate(similarity=np.eye(2), image_of_caption=[]),
         "save the degrees of these data and this split": lambda: rungwise.evaluate(
             run, scenes / "scenes", relevance=tmp_path / "degrees", measures=["nDCG@5"]
@@ -535,7 +534,8 @@ def test_an_option_wins_over_settings_and_that_is_said(capsys):
             lambda: rungwise.evaluate("run", "photos", captions_per_image="2"),
             "captions_per_image='2': give a whole num",
         ),
-        (lambda: rungwise.compare(5, "b.json"), "first=5: give a result, its file, or the text of to_json()"),
+        (lambda: rungwise.compare(5, "b.json"), "systems[0]=5: give a result, its file, the text of to_json(), a run"),
+        (lambda: rungwise.compare("a.json", "b.json", ["i2t/R@1"]), "are no systems; give the measures as measures="),
         (lambda: rungwise.compare("a.json", "b.json", seed="a"), "seed='a': give a whole number"),
         (lambda: rungwise.compare("a.json", "b.json", seed=-1), "seed= must be 0 or more, got -1"),
         (lambda: rungwise.degrees(5, "photos"), "source=5: give the name of a source, or its configuration"),

@@ -1,7 +1,3 @@
-from ._comparison import Comparison as Comparison
-from ._comparison import Difference as Difference
-from ._comparison import compare as compare
-from ._comparison import render_comparison as render_comparison
 from ._evaluate import DEFAULT_MEASURES as DEFAULT_MEASURES
 from ._evaluate import evaluate as evaluate
 from ._evaluate import evaluate_with_people as evaluate_with_people
@@ -25,6 +21,14 @@ from .analysis import false_negatives_by_gallery as false_negatives_by_gallery
 from .analysis import find_false_negatives as find_false_negatives
 from .analysis import in_positions_of_data as in_positions_of_data
 from .analysis import write_false_negatives as write_false_negatives
+from .comparison import Change as Change
+from .comparison import ComparedSystem as ComparedSystem
+from .comparison import Comparison as Comparison
+from .comparison import Difference as Difference
+from .comparison import QueryChanges as QueryChanges
+from .comparison import System as System
+from .comparison import compare as compare
+from .comparison import comparison_text as comparison_text
 from .inputs import RankedLists as RankedLists
 from .inputs import Reranked as Reranked
 from .inputs import read_ranked_lists as read_ranked_lists
@@ -38,6 +42,7 @@ from .report import report_page as report_page
 from .statistics import ByClass as ByClass
 from .statistics import ClassNumbers as ClassNumbers
 from .statistics import Interval as Interval
+from .statistics import PairedTest as PairedTest
 from .statistics import by_class as by_class
 from .tables import PAPERS as PAPERS
 from .tables import PublishedRow as PublishedRow

@@ -27,7 +27,7 @@ from rungwise.evaluation.statistics import (
     bootstrap,
     cells_of,
     class_tables,
-    interval_of,
+    interval_of_number,
     is_known,
     known_first,
     number_text,
@@ -210,11 +210,12 @@ class Result(InTables, JsonForm):
     ) -> dict[str, Interval]:
         """Bootstrap intervals of several numbers from the same draws; fails as :meth:`interval`.
 
+        Where every query has the smallest or the largest value, such as R@1 of 0 or of 100, the interval is Wilson's.
         By default these are all numbers but those of measures that are not known here.
         """
         asked = filter(is_known, self.numbers) if names is None else names
         found = bootstrap([self], list(asked), draws, seed)
-        return {name: interval_of(values[0], level) for name, values in found.items()}
+        return {name: interval_of_number(self, name, values[0], level) for name, values in found.items()}
 
     def of_measures(self, measures: Iterable[str | Measure | Total]) -> Result:
         """The result with only these measures, among those that were taken.

@@ -219,14 +219,6 @@ class NoneAUROC(EndMeasure):
             shares[nothing] = 1 - _below(values[nothing, 0], values[something, 0])
         return shares
 
-    def exchangeable(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Ranks in place of beliefs, which two methods may give on different scales (Venkatraman and Begg 1996)."""
-        known = ~np.isnan(values[:, 0])
-        rows = values.copy()
-        if known.any():
-            rows[known, 0] = _below(values[known, 0], values[known, 0])
-        return rows
-
     def aggregate(self, values: NDArray[np.float64]) -> float:
         """Area under the ROC curve; NaN without queries of both kinds."""
         return float(self.aggregate_draws(values, np.ones((1, len(values))))[0])

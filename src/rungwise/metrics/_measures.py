@@ -131,10 +131,6 @@ class Measure(ABC):
         """(queries,) one number for each query, for lists of queries: its value, or a summary of its parts."""
         return values
 
-    def exchangeable(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values in the form that a randomisation test may exchange with those of another result, query by query."""
-        return values
-
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """Numbers of queries whose value is set by a convention and not by the formula, by convention."""
         return {}

@@ -165,8 +165,8 @@ def _names(groups: Sequence[Sequence[RunWithResults]]) -> list[str]:
     places = [
         group[0].folder.absolute() if place in double else place for place, group in zip(places, groups, strict=True)
     ]
-    if len(places) == 1:
-        return [places[0].name]
+    if len(places) < 2:
+        return [place.name for place in places]
     common = Path(os.path.commonpath([place.parent for place in places]))
     return [place.relative_to(common).as_posix() for place in places]
 

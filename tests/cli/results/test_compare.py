@@ -26,7 +26,7 @@ def test_compare_prints_the_table_and_the_queries(tmp_path, capsys):
     assert main(["compare", one, other, "--draws", "200", "--out", str(tmp_path / "c.json")]) == 0
     text = capsys.readouterr().out
     assert "rsum" in text
-    assert "i2t: queries that are better in B by R@1: " in text
+    assert "i2t: queries that are better in B than in A by R@1: " in text
     assert "0 -> 100  picture-" in text
     assert json.loads((tmp_path / "c.json").read_text())["draws"] == 200
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from rungwise.cli.frame import parse
-from rungwise.jobs import Compare, console, messages_apart, say
+from rungwise.jobs import Compare, messages_apart, say
 
 if TYPE_CHECKING:
     from rungwise.evaluation import Comparison
 
-_EXAMPLES = ("rungwise compare first.json second.json", "rungwise compare first.json second.json --format latex")
+_EXAMPLES = (
+    "rungwise compare first.json second.json",
+    "rungwise compare runs/vsepp runs/ladder runs/sam --primary rsum",
+    "rungwise compare first.json second.json --format latex",
+)
+_WIDEST = 120
+"""Number of terminal columns that are used; longer lines are hard to follow."""
 
 
 @dataclass
 class CompareCommand(Compare):
-    """Whether one model ranks better than another, or whether the difference may be chance.
+    """Whether one system ranks better than another, or whether the difference may be chance.
 
     Attributes:
         most: Queries to list a direction. The JSON has them all.
@@ -36,8 +43,6 @@ def main(arguments: list[str]) -> int:
     from rungwise.jobs import compared_results
 
     def show(found: Comparison) -> None:
-        say(f"A: {asked.first}")
-        say(f"B: {asked.second}")
         if asked.format == "table":
             _show(found, asked.most)
         else:
@@ -60,13 +65,13 @@ def _text(found: Comparison, form: str) -> str:
 
 
 def _show(found: Comparison, most: int) -> None:
-    from rungwise.evaluation import render_comparison
+    from rungwise.evaluation import comparison_text
 
-    console.print(render_comparison(found))
-    for line in found.left_out():
-        say(line)
-    for word, lists in (("better", found.better), ("worse", found.worse)):
-        for direction, changes in lists.items():
-            say(f"{direction}: queries that are {word} in B by {found.by}: {len(changes)}")
-            for change in changes[: max(0, most)]:
-                say(f"  {change.first:g} -> {change.second:g}  {change.query}")
+    say(comparison_text(found, min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)))
+    for one in found.changes:
+        first, second = found.label(one.baseline), found.label(one.system)
+        for word, lists in (("better", one.better), ("worse", one.worse)):
+            for direction, changes in lists.items():
+                say(f"{direction}: queries that are {word} in {second} than in {first} by {found.by}: {len(changes)}")
+                for change in changes[: max(0, most)]:
+                    say(f"  {change.first:g} -> {change.second:g}  {change.query}")

@@ -28,6 +28,9 @@ _SPECIAL_IN_LATEX = {character: "\\" + character for character in "&%$#_{}"} | {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
+    "±": r"$\pm$",
+    "≤": r"$\leq$",
+    "†": r"\dag{}",
 }
 
 _STYLE = """<style>

@@ -7,7 +7,7 @@ every fold is drawn by itself. Galleries stay as they are: the interval says how
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -60,14 +60,19 @@ def median_place(values: Sequence[float]) -> int:
     return int(np.argsort(values, kind="stable")[(len(values) - 1) // 2])
 
 
+def check_level(level: float) -> None:
+    """Refuse a confidence level that is not between 0 and 1."""
+    if not 0 < level < 1:
+        raise UserError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+
+
 def interval_of(draws: Numbers, level: float = 0.95) -> Interval:
     """Percentile interval of a number's draws; NaN where no draw has a value.
 
     >>> interval_of(np.arange(101.0), level=0.5)
     Interval(low=25.0, high=75.0)
     """
-    if not 0 < level < 1:
-        raise UserError(f"level must lie between 0 and 1, got {level}; 0.95 is usual")
+    check_level(level)
     known = draws[~np.isnan(draws)]
     if not known.size:
         return Interval(float("nan"), float("nan"))
@@ -79,6 +84,8 @@ def bootstrap(
     results: Sequence[PerQuery], names: Sequence[str], draws: int = 1000, seed: int = 0
 ) -> dict[str, Numbers]:
     """Numbers of results when images are drawn with replacement, the same ones for all results.
+
+    Numbers are aggregated within folds, averaged over folds, then summed.
 
     Args:
         results: Results of the same queries.
@@ -98,15 +105,34 @@ def bootstrap(
     >>> bootstrap([result], ["rsum"], draws=3)["rsum"]
     array([[600., 600., 600.]])
     """
+    if draws < 1:
+        raise UserError(f"draws must be at least 1, got {draws}")
+    made_of = {name: terms_of(results[0], name) for name in names}
+    terms = dict.fromkeys(term for own in made_of.values() for term in own)
+    generator = np.random.default_rng(seed)
+    parts: dict[MeasureTerm, list[list[Numbers]]] = {term: [] for term in terms}
+    for fold in _folds(results[0]):
+        step = max(1, _CELLS // max(len(images) for images in fold.image.values()))
+        for own in parts.values():
+            own.append([])
+        for start in range(0, draws, step):
+            weights = _weights(generator, min(step, draws - start), fold.images)
+            of_query = {way: weights[:, images] for way, images in fold.image.items()}
+            for term, own in parts.items():
+                queries, counts = fold.queries[term.direction], of_query[term.direction]
+                own[-1].append(
+                    np.stack(
+                        [term.measure.aggregate_draws(one.per_query(term.name)[queries], counts) for one in results]
+                    )
+                )
+    numbers = {term: np.mean([np.concatenate(fold, axis=1) for fold in own], axis=0) for term, own in parts.items()}
+    return {name: np.sum([numbers[term] for term in own], axis=0) for name, own in made_of.items()}
 
-    def draw(generator: np.random.Generator, count: int, images: int) -> Numbers:
-        chosen = generator.integers(0, images, (count, images)) + images * np.arange(count)[:, None]
-        return np.bincount(chosen.ravel(), minlength=count * images).reshape(count, images).astype(np.float64)
 
-    def aggregated(term: MeasureTerm, queries: slice, weights: Numbers) -> Numbers:
-        return np.stack([term.measure.aggregate_draws(one.per_query(term.name)[queries], weights) for one in results])
-
-    return redrawn(results[0], names, draw, aggregated, draws, seed)
+def _weights(generator: np.random.Generator, draws: int, images: int) -> Numbers:
+    """(draws, images) how often each image is drawn."""
+    chosen = generator.integers(0, images, (draws, images)) + images * np.arange(draws)[:, None]
+    return np.bincount(chosen.ravel(), minlength=draws * images).reshape(draws, images).astype(np.float64)
 
 
 def is_known(name: str) -> bool:
@@ -144,51 +170,6 @@ class MeasureTerm:
         return cls(name, direction, parsed)
 
 
-def redrawn(
-    result: PerQuery,
-    names: Sequence[str],
-    draw: Callable[[np.random.Generator, int, int], Numbers],
-    aggregated: Callable[[MeasureTerm, slice, Numbers], Numbers],
-    draws: int,
-    seed: int,
-) -> dict[str, Numbers]:
-    """Numbers under random weights of images: aggregated within folds, averaged over folds, then summed.
-
-    Args:
-        result: Result that gives the queries, their images and the galleries.
-        names: Names of numbers of that result.
-        draw: Function of a generator, a number of draws and a number of images that returns (draws, images) weights.
-        aggregated: Function of a term, the queries of a fold and their (draws, queries) weights that returns (any,
-            draws) numbers.
-        draws: Number of draws in all.
-        seed: Seed of the draws.
-
-    Returns:
-        Arrays (any, draws) by name.
-
-    Raises:
-        KeyError: If a number was not measured, or there are no values per query.
-        UserError: If ``draws`` is not positive.
-    """
-    if draws < 1:
-        raise UserError(f"draws must be at least 1, got {draws}")
-    made_of = {name: _terms(result, name) for name in names}
-    terms = dict.fromkeys(term for own in made_of.values() for term in own)
-    generator = np.random.default_rng(seed)
-    parts: dict[MeasureTerm, list[list[Numbers]]] = {term: [] for term in terms}
-    for fold in _folds(result):
-        step = max(1, _CELLS // max(len(images) for images in fold.image.values()))
-        for own in parts.values():
-            own.append([])
-        for start in range(0, draws, step):
-            weights = draw(generator, min(step, draws - start), fold.images)
-            of_query = {way: weights[:, images] for way, images in fold.image.items()}
-            for term, own in parts.items():
-                own[-1].append(aggregated(term, fold.queries[term.direction], of_query[term.direction]))
-    numbers = {term: np.mean([np.concatenate(fold, axis=1) for fold in own], axis=0) for term, own in parts.items()}
-    return {name: np.sum([numbers[term] for term in own], axis=0) for name, own in made_of.items()}
-
-
 @dataclass(frozen=True)
 class _Fold:
     """Queries of a fold, and the image within the fold that each belongs to."""
@@ -213,7 +194,12 @@ def _folds(result: PerQuery) -> list[_Fold]:
     return folds
 
 
-def _terms(result: PerQuery, name: str) -> list[MeasureTerm]:
+def terms_of(result: PerQuery, name: str) -> list[MeasureTerm]:
+    """Measures in one direction of which a number is the sum: one, or those of a sum such as rsum.
+
+    Raises:
+        KeyError: If the number was not measured.
+    """
     result[name]  # an unknown name raises, saying what there is
     if "/" in name:
         return [MeasureTerm.of(name)]

@@ -1,0 +1,223 @@
+"""What is compared: results, their files, runs, and folders of runs, as systems of one question."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rungwise.core import UserError, is_regular
+from rungwise.jobs._python_values import refused
+from rungwise.jobs._terminal import shortest
+
+if TYPE_CHECKING:
+    from rungwise.evaluation import Result, System
+    from rungwise.runs import ResultQuestion
+
+_WANTED = "a result, its file, the text of to_json(), a run, its folder, or a folder of runs"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A system before it is known by which of its results it is compared.
+
+    Attributes:
+        name: Name of the system.
+        results: Its results by their question, one for each training.
+        trainings: Number of its trainings.
+    """
+
+    name: str
+    results: Mapping[ResultQuestion, tuple[Result, ...]]
+    trainings: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The question by which systems are compared; None takes any.
+
+    Attributes:
+        protocol: Name of the protocol.
+        split: Name of the split.
+        relevance: Beginning of the name of the degrees.
+    """
+
+    protocol: str | None = None
+    split: str | None = None
+    relevance: str | None = None
+
+    def fits(self, question: ResultQuestion) -> bool:
+        """Whether a result of this question may be taken."""
+        return (
+            self.protocol in (None, question.protocol)
+            and self.split in (None, question.split)
+            and (self.relevance is None or question.relevance.startswith(self.relevance))
+        )
+
+
+def candidates_of(given: Sequence[Any]) -> tuple[list[Candidate], list[str]]:
+    """Systems of what is named, in its order, and one line for each run that cannot be read.
+
+    Raises:
+        UserError: If something is none of what may be named, or holds nothing.
+    """
+    found: list[Candidate] = []
+    unreadable: list[str] = []
+    for place, one in enumerate(given):
+        found += _candidates(one, place, unreadable)
+    return found, unreadable
+
+
+def of_one_question(candidates: Sequence[Candidate], wanted: Wanted) -> tuple[list[System], list[str]]:
+    """The systems by the results of one question that all have, and remarks on what else they have.
+
+    Of several such questions that of the test split is taken.
+
+    Raises:
+        UserError: If they have none in common, or several that an option must choose from.
+    """
+    from rungwise.evaluation import System
+
+    if wanted == Wanted() and all(len(one.results) == 1 for one in candidates):
+        # There is nothing to choose, and a comparison says best in what two results differ.
+        return [System(one.name, next(iter(one.results.values()))) for one in candidates], list(_missing(candidates))
+    common = _common(candidates, wanted)
+    several = [one for one in common if one.split == "test"] or common
+    if len(several) > 1:
+        listed = "; ".join(_said(one) for one in several)
+        raise UserError(
+            f"the systems were evaluated in {len(several)} ways: {listed}; name one of them by --protocol, --split or"
+            " --relevance"
+        )
+    question, remarks, systems = several[0], [], []
+    if others := [one for one in common if one != question]:
+        remarks.append(f"compared by {_said(question)}; they have {'; '.join(_said(one) for one in others)} as well")
+    for one in candidates:
+        own = next(results for key, results in one.results.items() if _answers(key, question))
+        systems.append(System(one.name, own))
+        remarks += _missing([replace(one, results={question: own})])
+    return systems, remarks
+
+
+def _missing(candidates: Sequence[Candidate]) -> Iterator[str]:
+    """One line for each system of which some trainings have no result of its only question."""
+    for one in candidates:
+        for question, own in one.results.items():
+            if (missing := one.trainings - len(own)) > 0:
+                yield f"{one.name}: {missing} of {one.trainings} trainings have no result of {_said(question)}"
+
+
+def _common(candidates: Sequence[Candidate], wanted: Wanted) -> list[ResultQuestion]:
+    """Questions that all systems answer; degrees of some do not keep the rest from being compared."""
+    of_each = [[key for key in one.results if wanted.fits(key)] for one in candidates]
+    for one, own in zip(candidates, of_each, strict=True):
+        if not one.results:
+            raise UserError(f"{one.name}: has no results yet; rungwise evaluate {one.name} DATA")
+        if not own:
+            raise UserError(f"{one.name}: has no such result; it has {'; '.join(_said(key) for key in one.results)}")
+    asked = list(dict.fromkeys(key for own in of_each for key in own))
+    common = [key for key in asked if all(key in own for own in of_each)]
+    plain = {key._replace(relevance="") for key in common}
+    without_degrees = dict.fromkeys(key._replace(relevance="") for key in asked)
+    common += [
+        key
+        for key in without_degrees
+        if key not in plain and all(any(_answers(one, key) for one in own) for own in of_each)
+    ]
+    if not common:
+        said = "; ".join(
+            f"{one.name}: {', '.join(_said(key) for key in own)}" for one, own in zip(candidates, of_each, strict=True)
+        )
+        raise UserError(f"the systems have no result of the same data, split and protocol: {said}")
+    return common
+
+
+def _answers(key: ResultQuestion, asked: ResultQuestion) -> bool:
+    return key == asked or (not asked.relevance and key._replace(relevance="") == asked)
+
+
+def _said(question: ResultQuestion) -> str:
+    parts = [f"split {question.split}" if question.split else "all", f"protocol {question.protocol}"]
+    parts += [f"data {question.data_hash[:8]}"] if question.data_hash else []
+    parts += [f"degrees {question.relevance}"] if question.relevance else []
+    return ", ".join(parts)
+
+
+def _candidates(given: Any, place: int, unreadable: list[str]) -> Iterator[Candidate]:
+    from rungwise.evaluation import Result, System
+    from rungwise.evaluation.comparison import label_of
+
+    if isinstance(given, System):
+        yield _of_results(given.name, given.results)
+    elif isinstance(given, list | tuple) and given:
+        own = [result for one in given for result in _results(one, place)]
+        yield _of_results(label_of(place), own)
+    elif isinstance(given, Result):
+        yield _of_results(label_of(place), [given])
+    elif isinstance(given, str) and given.lstrip().startswith("{"):
+        yield _of_results(label_of(place), [Result.from_json(given)])
+    elif isinstance(given, str | os.PathLike):
+        yield from _of_place(given, unreadable)
+    else:
+        raise refused(f"systems[{place}]", given, _WANTED)
+
+
+def _results(given: Any, place: int) -> Sequence[Result]:
+    """Results of a member of a list: trainings of one system."""
+    from rungwise.evaluation import Result
+
+    if isinstance(given, Result):
+        return [given]
+    if isinstance(given, str | os.PathLike) and not os.path.isdir(given):  # noqa: PTH112 - a text may be too long
+        return [Result.from_json(given if isinstance(given, str) else Path(given))]
+    raise refused(f"systems[{place}]", given, "a list of results or of their files: trainings of one system")
+
+
+def _of_results(name: str, results: Sequence[Result]) -> Candidate:
+    from rungwise.runs import ResultQuestion
+
+    found: dict[ResultQuestion, list[Result]] = {}
+    for one in results:
+        found.setdefault(ResultQuestion.of(one), []).append(one)
+    return Candidate(name, {key: tuple(own) for key, own in found.items()}, len(results))
+
+
+def _of_place(given: str | os.PathLike[str], unreadable: list[str]) -> Iterator[Candidate]:
+    from rungwise.evaluation import Result
+
+    path = Path(given)
+    if not path.is_dir():
+        yield _of_results(shortest(path), [Result.from_json(path)])
+        return
+    from rungwise.runs import find_runs, systems_of
+
+    if seeds := getattr(given, "seeds", None):  # a Run of several seeds stands for them all
+        path = Path(os.path.commonpath([run.folder for run in seeds.values()]))
+    files = sorted(one for one in path.glob("*.json") if is_regular(one))
+    if files and not any(one.is_dir() for one in path.iterdir()):
+        yield _of_results(shortest(path), [Result.from_json(one) for one in files])
+        return
+    runs, broken = find_runs([path])
+    unreadable += broken
+    systems = systems_of(runs)
+    for one in systems:
+        name = shortest(path) if len(systems) == 1 else f"{shortest(path)}/{one.name}"
+        yield Candidate(name, one.results(), len(one.runs))
+
+
+def named(systems: Sequence[System], names: Sequence[str]) -> list[System]:
+    """The systems under other names.
+
+    Raises:
+        UserError: If there are more or fewer names than systems, or two names are equal.
+    """
+    if not names:
+        return list(systems)
+    if len(names) != len(systems):
+        own = ", ".join(one.name for one in systems)
+        raise UserError(f"--names has {len(names)} names for {len(systems)} systems: {own}; give one for each")
+    if len(set(names)) < len(names):
+        raise UserError(f"--names {' '.join(names)}: two are equal; give each system its own")
+    return [replace(one, name=name) for one, name in zip(systems, names, strict=True)]
