@@ -96,11 +96,40 @@ def test_a_run_that_is_evaluated_keeps_the_result(folder, capsys):
 
 def test_markdown_and_json_are_printed_alone(folder, capsys):
     runs = str(folder / "runs")
-    text = said_by(capsys, "table", "cmal2r:1", "--markdown", "--runs", runs)
+    text = said_by(capsys, "table", "cmal2r:1", "--format", "markdown", "--runs", runs)
     assert "| **> cmal2r/wikipedia, 2 runs, seeds 0, 1 [1]** |" in text
-    read = json.loads(said_by(capsys, "table", "cmal2r:1", "--json", "--runs", runs))
+    read = json.loads(said_by(capsys, "table", "cmal2r:1", "--format", "json", "--runs", runs))
     (line,) = (line for block in read["blocks"] for line in block["lines"] if line["ours"])
     assert line["cells"]["t2i/MAP"]["deviation"] > 0
+
+
+def test_a_table_of_runs_without_a_paper(folder, capsys):
+    runs = folder / "runs"
+    out = folder / "runs.tex"
+    said = said_by(capsys, "table", "--runs", str(runs), "--measures", "MAP", "R@1", "--out", str(out))
+    values = json.loads((runs / SEEDS).read_text())["spreads"]["test labels"]["i2t/MAP"]
+    assert "runs, 2 seeds" in said
+    assert f"{values[0]:.2f} ±{values[1]:.2f}" in said
+    assert "the set/test, 30 pictures, split test, protocol labels" in " ".join(said.split())
+    assert "rsum" not in said  # only what was asked for
+    assert max(map(len, said.splitlines())) <= 80
+    assert out.read_text().count(r"\begin{tabular}") == 2
+    said = said_by(capsys, "table", "--runs", *(str(runs / f"seed-{seed}") for seed in (0, 1)))
+    assert "2 seeds" in said  # seeds are one system wherever they lie
+    kept = next((runs / "seed-0" / RESULTS).iterdir())
+    kept.write_text(kept.read_text()[:-20])
+    said = " ".join(said_by(capsys, "table", "--runs", str(runs)).split())
+    assert f"Not in the table: {runs / 'seed-0'}: cannot be read: {kept}" in said
+    shutil.rmtree(runs / "seed-1" / RESULTS)
+    assert "nothing to print: " in refused(capsys, "table", "--runs", str(runs))
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "csv", "json", "html"])
+def test_a_table_is_printed_in_the_form_that_is_asked_for(form, folder, capsys):
+    said = said_by(capsys, "table", "--runs", str(folder / "runs"), "--format", form, "--measures", "MAP")
+    marks = {"markdown": "| system |", "latex": r"$\pm$", "csv": "block,system", "json": '"blocks"', "html": "<table>"}
+    assert marks[form] in said
+    assert "MAP" in said
 
 
 def test_mistakes_get_one_line(folder, capsys):
@@ -110,7 +139,9 @@ def test_mistakes_get_one_line(folder, capsys):
     assert "vsepp has no table '9' of results; there are vsepp:1" in refused(capsys, "table", "vsepp:9")
     assert "holds no run with a model" in refused(capsys, "table", "vsepp:1", "--runs", str(folder / DATA))
     assert "is no folder" in refused(capsys, "table", "vsepp:1", "--runs", str(folder / "nowhere"))
-    assert "contradict each other" in refused(capsys, "table", "vsepp:1", "--json", "--markdown")
+    assert "nothing is named: name runs by --runs, or a table" in refused(capsys, "table")
+    assert "--measures changes nothing beside vsepp:1" in refused(capsys, "table", "vsepp:1", "--measures", "R@1")
+    assert "end it in .md, .tex, .csv" in refused(capsys, "table", "--runs", runs, "--out", str(folder / "t.docx"))
     result = next((folder / "runs" / "seed-0" / RESULTS).iterdir())
     kept = result.read_text()
     result.write_text(kept[:-20])

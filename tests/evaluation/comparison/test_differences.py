@@ -51,7 +51,7 @@ def test_a_result_does_not_differ_from_itself():
         assert one.pictures.interval.low <= 0 <= one.pictures.interval.high
         assert (one.verdict, one.pictures.at_most, one.seeds) == ("no difference shown", False, None)
     assert found.changes[0].better == {"i2t": (), "t2i": ()}
-    assert found.remarks[0].startswith("A and B have equal values for every query")
+    assert found.same[0].startswith("A and B have equal values for every query")
     assert found.verdicts() == ["no difference shown between A and B: 0.0 by rsum, tested by 30 pictures"]
 
 
@@ -182,12 +182,12 @@ def test_the_same_model_is_said():
     same = System(
         "other", tuple(replace(b, model_hash=a.model_hash) for a, b in zip(one.results, other.results, strict=True))
     )
-    assert "one and other, for every seed: are the same model, one0one0one0" in compare_systems([one, same]).remarks
+    assert "one and other, for every seed: are the same model, one0one0one0" in compare_systems([one, same]).same
     half = System("other", (same.results[0], *seeds_of("other", 1, 70).results[1:]))
-    assert "one and other, seed 0: are the same model, one0one0one0" in compare_systems([one, half]).remarks
+    assert "one and other, seed 0: are the same model, one0one0one0" in compare_systems([one, half]).same
     twice = System("one", (one.results[0], replace(one.results[0], seed=1)))
     found = compare_systems([twice, seeds_of("other", 1, 70)])
-    assert "one: seed 0 and seed 1 are the same model, one0one0one0" in found.remarks
+    assert "one: seed 0 and seed 1 are the same model, one0one0one0" in found.same
 
 
 def test_a_share_of_nothing_has_an_interval():

@@ -27,3 +27,4 @@ from ._text_tables import frame_of as frame_of
 from ._text_tables import latex_text as latex_text
 from ._text_tables import markdown_text as markdown_text
 from ._text_tables import notebook_html as notebook_html
+from ._text_tables import plain as plain

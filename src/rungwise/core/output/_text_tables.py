@@ -8,7 +8,7 @@ it, since the theme of a notebook does not follow the reader's system.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,7 @@ class TextTable:
         rows: Cells, as many in each row as there are columns.
         left: Names of the columns of words, which begin at the left; numbers end at the right.
         title: Name of the table; empty for none.
+        strong: Row and column, from 0, of the cells that stand out in bold.
 
     >>> table = TextTable(("measure", "a & b"), (("R@1", "40.0 %"),), frozenset({"measure"}))
     >>> print(table.markdown())
@@ -88,19 +89,22 @@ class TextTable:
     rows: Sequence[Sequence[str]]
     left: frozenset[str] = frozenset()
     title: str = ""
+    strong: frozenset[tuple[int, int]] = frozenset()
 
     __repr__ = short_repr
 
     def markdown(self) -> str:
         """The table in GitHub's Markdown."""
-        lines = [f"| {' | '.join(map(_in_markdown, cells))} |" for cells in (self.head, *self.rows)]
+        rows = self._written(_in_markdown, "**{}**")
+        lines = [f"| {' | '.join(cells)} |" for cells in ([_in_markdown(name) for name in self.head], *rows)]
         rule = "|".join(":--" if name in self.left else "--:" for name in self.head)
         return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
 
     def latex(self) -> str:
         """The table as a ``tabular`` with the rules of the package booktabs."""
         columns = "".join("l" if name in self.left else "r" for name in self.head)
-        head, *body = (rf"{' & '.join(map(_in_latex, cells))} \\" for cells in (self.head, *self.rows))
+        rows = self._written(_in_latex, r"\textbf{{{}}}")
+        head, *body = (rf"{' & '.join(cells)} \\" for cells in ([_in_latex(name) for name in self.head], *rows))
         parts = [r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]
         return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *parts])
 
@@ -108,15 +112,21 @@ class TextTable:
         """The table in HTML, which scrolls sideways where the page is too narrow."""
         sides = [' class="left"' if name in self.left else "" for name in self.head]
 
-        def line(tag: str, cells: Sequence[str]) -> str:
-            # An interval stays in one line.
-            texts = (escape(plain(cell).replace(", ", ",\u00a0") if "[" in cell else plain(cell)) for cell in cells)
+        def line(tag: str, texts: Iterable[str]) -> str:
             return "".join(f"<{tag}{side}>{text}</{tag}>" for side, text in zip(sides, texts, strict=True))
 
         title = f'<p class="title">{escape(plain(self.title))}</p>' if self.title else ""
-        body = "".join(f"<tr>{line('td', cells)}</tr>" for cells in self.rows)
-        head = f"<thead><tr>{line('th', self.head)}</tr></thead>"
+        body = "".join(f"<tr>{line('td', cells)}</tr>" for cells in self._written(_in_html, "<strong>{}</strong>"))
+        head = f"<thead><tr>{line('th', map(_in_html, self.head))}</tr></thead>"
         return f'{title}<div class="scroll"><table>{head}<tbody>{body}</tbody></table></div>'
+
+    def _written(self, write: Callable[[str], str], strong: str) -> Iterator[list[str]]:
+        """Cells as they are written in a language, row by row, with its form of bold text."""
+        for at, cells in enumerate(self.rows):
+            yield [
+                strong.format(write(cell)) if (at, place) in self.strong else write(cell)
+                for place, cell in enumerate(cells)
+            ]
 
 
 class InTables(ABC):
@@ -202,6 +212,11 @@ def plain(text: str) -> str:
     'a \\x1b[31mdog'
     """
     return printable(" ".join(text.split()))
+
+
+def _in_html(cell: str) -> str:
+    # An interval stays in one line.
+    return escape(plain(cell).replace(", ", ",\u00a0") if "[" in cell else plain(cell))
 
 
 def _in_markdown(cell: str) -> str:

@@ -1,3 +1,4 @@
+from ._comparison import NOT_SHOWN as NOT_SHOWN
 from ._comparison import Change as Change
 from ._comparison import ComparedSystem as ComparedSystem
 from ._comparison import Comparison as Comparison

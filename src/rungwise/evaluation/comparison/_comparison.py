@@ -128,7 +128,8 @@ class Comparison(InTables, CheckedJson):
         only_in_some: Names of numbers that some result lacks or has as NaN; they are not compared.
         by: The measure whose values per query decide which queries fare better and worse.
         changes: Queries that fare differently under a system than under the first one.
-        remarks: What a reader should know of the systems, such as that two are the same model; one line each.
+        same: Systems or seeds that are the same model, or rank every query alike; one line each.
+        remarks: What else a reader should know of the systems, one line each.
         ends: Methods of where relevance ends, by system, where a measure reads them and they differ; else empty.
         unknown: Names of numbers that all have and whose measures are not known here; they are not compared.
 
@@ -157,6 +158,7 @@ class Comparison(InTables, CheckedJson):
     only_in_some: tuple[str, ...]
     by: str
     changes: tuple[QueryChanges, ...]
+    same: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     ends: Mapping[str, str] | None = None
     unknown: tuple[str, ...] = ()
@@ -269,7 +271,7 @@ class Comparison(InTables, CheckedJson):
         facts += [(row[0], f"{' -> '.join(row[1:3])}, {row[3]} [{row[4]}], p {row[5].strip()}") for row in rows]
         more = len(self.differences) - len(rows) if rows else 0
         facts.append(("further numbers", str(more) if more else ""))
-        facts += [("remark", one_line(said, 100)) for said in self.remarks[:3]]
+        facts += [("remark", one_line(said, 100)) for said in (*self.same, *self.remarks)[:3]]
         return in_few_lines(f"Comparison: {one_line(self._title(), 90)}", facts)
 
     def _is_one(self) -> bool:
@@ -321,7 +323,7 @@ class Comparison(InTables, CheckedJson):
         if self.ends is not None:
             said = ", ".join(f"in {self.label(name)} by {one or 'nothing'}" for name, one in self.ends.items())
             lines.append(f"relevance ends {said}")
-        return [*lines, *self.remarks]
+        return [*self.same, *lines, *self.remarks]
 
     def left_out(self) -> list[str]:
         """Lines that name the numbers that were not compared, with the reason."""

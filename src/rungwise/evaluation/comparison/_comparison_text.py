@@ -18,8 +18,8 @@ def comparison_text(found: Comparison, width: int = WIDTH) -> str:
     >>> import numpy as np
     >>> from rungwise.evaluation import compare, evaluate
     >>> one, other = (evaluate(similarity=s, image_of_caption=[0, 1]) for s in (np.eye(2)[::-1], np.eye(2)))
-    >>> print(comparison_text(compare([one, other], ["rsum"])).splitlines()[1])
-    measure    A      B   B - A        pictures  p
+    >>> print(comparison_text(compare([one, other], ["rsum"])).splitlines()[3])
+    no difference shown between A and B: +200.0 by rsum, tested by 2 pictures
     """
     parts = ["\n".join(_wrapped([*found.legend(), "", *found.verdicts()], width))]
     for (one, two), pair in found.pairs.items():

@@ -110,6 +110,7 @@ def compare(
         measured.only_in_some,
         measure,
         tuple(_changes(given[0], other, measure) for other in given[1:]),
+        tuple(alike(given, asked)),
         tuple(_remarks(given, asked, found, chosen, level)),
         methods if reads_ends else None,
         measured.unknown,
@@ -238,8 +239,7 @@ def _corrected(found: Sequence[Difference], level: float) -> Iterator[Difference
 def _remarks(
     systems: Sequence[System], asked: Sequence[str], found: Sequence[Difference], primary: str, level: float
 ) -> Iterator[str]:
-    """What a reader should know of the systems, one line each."""
-    yield from alike(systems, asked)
+    """What a reader should know of the tests, one line each."""
     first = systems[0].results[0]
     if not first.data_hash:
         yield "no result names its data, so that only sizes could be compared"

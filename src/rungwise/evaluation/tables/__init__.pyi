@@ -1,9 +1,6 @@
 from ._changes import render_change as render_change
 from ._paper_table import Ours as Ours
 from ._paper_table import paper_table as paper_table
-from ._paper_table_text import table_json as table_json
-from ._paper_table_text import table_markdown as table_markdown
-from ._paper_table_text import table_text as table_text
 from ._printed import matching as matching
 from ._printed import table_named as table_named
 from ._printed import tables_of as tables_of
@@ -12,6 +9,11 @@ from ._published_rows import PublishedRow as PublishedRow
 from ._published_rows import printed as printed
 from ._published_rows import published as published
 from ._published_rows import published_beside as published_beside
+from ._result_table import Block as Block
+from ._result_table import Cell as Cell
+from ._result_table import ResultTable as ResultTable
+from ._result_table import TableFormat as TableFormat
+from ._result_table import TableLine as TableLine
 from ._results import card_facts as card_facts
 from ._results import format_result as format_result
 from ._results import published_cells as published_cells
@@ -19,3 +21,5 @@ from ._results import render_by_class as render_by_class
 from ._results import render_published as render_published
 from ._results import render_table as render_table
 from ._results import sources_of as sources_of
+from ._systems_table import SystemsBlock as SystemsBlock
+from ._systems_table import systems_table as systems_table

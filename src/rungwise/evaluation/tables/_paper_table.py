@@ -7,7 +7,7 @@ fit no block are listed with the reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from rungwise.evaluation._result import Result
 from rungwise.evaluation.statistics import median_place
 from rungwise.evaluation.tables._printed import table_named
 from rungwise.evaluation.tables._published_rows import CORRELATION, PAPERS, PublishedRow, of_same_protocol, printed
+from rungwise.evaluation.tables._result_table import OURS, Block, Cell, ResultTable, TableLine, in_order
 from rungwise.metrics import DIRECTIONS, Total, parse
 
 
@@ -38,74 +39,6 @@ class Ours:
     notes: tuple[str, ...] = ()
 
     __repr__ = short_repr
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One number of a line.
-
-    Attributes:
-        value: Number on the scale of results.
-        deviation: Standard deviation over runs, where there are several.
-        doubt: Statement of what a printed number contradicts; empty for most.
-    """
-
-    value: float
-    deviation: float | None = None
-    doubt: str = ""
-
-
-@dataclass(frozen=True)
-class TableLine:
-    """One line of a block.
-
-    Attributes:
-        name: Name of the method.
-        cells: Cells by canonical name; an unknown number is absent.
-        ours: Whether the numbers are ours and not the paper's.
-        notes: Numbers of the table's notes that apply, from 1.
-    """
-
-    name: str
-    cells: Mapping[str, Cell]
-    ours: bool = False
-    notes: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Block:
-    """Lines that may be compared with one another.
-
-    Attributes:
-        title: Test set, protocol and source of degrees.
-        names: Canonical names of the columns.
-        lines: The paper's lines, each followed by ours that stand for it.
-    """
-
-    title: str
-    names: tuple[str, ...]
-    lines: tuple[TableLine, ...]
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """A table of a paper together with our results.
-
-    Attributes:
-        paper: Short name of the paper.
-        title: Title of the paper.
-        table: Number of the table, such as ``"Table 1"``.
-        blocks: Blocks in the order of the paper; blocks of ours alone, with other features, come last.
-        notes: Notes on lines of ours, numbered from 1.
-        left_out: Results of ours that stand nowhere, with the reason, one sentence each.
-    """
-
-    paper: str
-    title: str
-    table: str
-    blocks: tuple[Block, ...]
-    notes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
 
 
 @dataclass
@@ -129,7 +62,7 @@ _Key = tuple[str, int, str, str]
 """Key of a block: dataset, number of test images, protocol, source of degrees."""
 
 
-def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> PaperTable:
+def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> ResultTable:
     """Rows of a printed table (by its roman or arabic number), with our lines below those that they stand for.
 
     >>> found = paper_table("ladder_loss", "1")
@@ -166,7 +99,16 @@ def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> PaperTable
         lines = [line for row in own for line in (_printed_line(row), *beside.get(id(row), []))]
         blocks.append(Block(_title(key) + features, _columns(rows, key), tuple(lines)))
     blocks += apart.values()
-    return PaperTable(paper, PAPERS[paper], named, tuple(blocks), tuple(building.notes), tuple(building.left_out))
+    marks = (f"{OURS}ours; ± standard deviation over seeds",) if beside or apart else ()
+    return ResultTable(
+        f"{named} of {PAPERS[paper]}",
+        tuple(blocks),
+        tuple(building.notes),
+        tuple(building.left_out),
+        marks,
+        paper,
+        named,
+    )
 
 
 def _lines_of(
@@ -182,7 +124,7 @@ def _lines_of(
     reasons = []
     for row in places:
         results, how = _median_run(one.results) if row.of_median_run else (one.results, "")
-        cells = {name: cell for name in _columns(rows, _key(row)) if (cell := _cell(results, name)) is not None}
+        cells = {name: cell for name in _columns(rows, _key(row)) if (cell := cell_of(results, name)) is not None}
         if not cells:
             reasons.append(f"none of {', '.join(row.numbers)} was measured")
             continue
@@ -200,7 +142,7 @@ def _median_run(results: tuple[Result, ...]) -> tuple[tuple[Result, ...], str]:
     """The run whose rsum is the median, and a note on which one it is."""
     if len(results) == 1:
         return results, "one run, where the paper says that it prints the median of five by rsum"
-    chosen = results[median_place([_number(result, "rsum") for result in results])]
+    chosen = results[median_place([number_in(result, "rsum") for result in results])]
     seed = "" if chosen.seed is None else f", seed {chosen.seed}"
     return (chosen,), f"the median of {len(results)} runs by rsum{seed}; the paper says that it prints that of five"
 
@@ -238,13 +180,7 @@ def _title(key: _Key) -> str:
 
 def _columns(rows: Sequence[PublishedRow], key: _Key) -> tuple[str, ...]:
     """Names of all numbers of a block: image to text, text to image, both; ranks after rates."""
-    names = dict.fromkeys(name for row in rows if _key(row) == key for name in row.numbers)
-
-    def place(name: str) -> tuple[int, bool]:
-        way, _, measure = name.rpartition("/")
-        return (*DIRECTIONS, "").index(way), measure in ("MedR", "MeanR")
-
-    return tuple(sorted(names, key=place))
+    return in_order(name for row in rows if _key(row) == key for name in row.numbers)
 
 
 def _printed_line(row: PublishedRow) -> TableLine:
@@ -254,16 +190,16 @@ def _printed_line(row: PublishedRow) -> TableLine:
     return TableLine(f"{row.facts['row']} {row.method}".strip(), cells)
 
 
-def _cell(results: Sequence[Result], name: str) -> Cell | None:
+def cell_of(results: Sequence[Result], name: str) -> Cell | None:
     """Mean and standard deviation of a number over results; None where one of them lacks it."""
-    values = [_number(result, name) for result in results]
+    values = [number_in(result, name) for result in results]
     if any(math.isnan(value) for value in values):
         return None
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Cell(float(np.mean(values)), deviation)
 
 
-def _number(result: Result, name: str) -> float:
+def number_in(result: Result, name: str) -> float:
     """A number of a result; a sum or a mean of both directions is computed where its terms were measured."""
     if name in result.numbers or "/" in name:
         return result.numbers.get(name, math.nan)

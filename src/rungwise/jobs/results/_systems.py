@@ -14,7 +14,7 @@ from rungwise.jobs._terminal import shortest
 
 if TYPE_CHECKING:
     from rungwise.evaluation import Result, System
-    from rungwise.runs import ResultQuestion
+    from rungwise.runs import ResultQuestion, SystemRuns
 
 _WANTED = "a result, its file, the text of to_json(), a run, its folder, or a folder of runs"
 
@@ -27,11 +27,27 @@ class Candidate:
         name: Name of the system.
         results: Its results by their question, one for each training.
         trainings: Number of its trainings.
+        unmeasured: Folders of its trainings that have no result at all.
     """
 
     name: str
     results: Mapping[ResultQuestion, tuple[Result, ...]]
     trainings: int
+    unmeasured: tuple[Path, ...] = ()
+
+    def without_results(self) -> str:
+        """One line on what has no result, with the command that gives it; empty where all have one."""
+        if not self.unmeasured:
+            return ""
+        first = shortest(self.unmeasured[0])
+        others = f" and {len(self.unmeasured) - 1} more" if self.unmeasured[1:] else ""
+        return f"{first}{others}: no results yet; rungwise evaluate {first} DATA"
+
+    @classmethod
+    def of(cls, system: SystemRuns, name: str) -> Candidate:
+        """The candidate of runs that differ in their seed alone."""
+        unmeasured = tuple(run.folder for run in system.runs if not run.results)
+        return cls(name, system.results(), len(system.runs), unmeasured)
 
 
 @dataclass(frozen=True)
@@ -68,6 +84,44 @@ def candidates_of(given: Sequence[Any]) -> tuple[list[Candidate], list[str]]:
     for place, one in enumerate(given):
         found += _candidates(one, place, unreadable)
     return found, unreadable
+
+
+def candidates_together(given: Sequence[Any]) -> tuple[list[Candidate], list[str]]:
+    """As :func:`candidates_of`, but runs that differ in their seed alone are one system wherever they lie."""
+    places = [one for one in given if isinstance(one, str | os.PathLike) and _holds_runs(one)]
+    found, unreadable = candidates_of([one for one in given if not any(one is place for place in places)])
+    if places:
+        from rungwise.runs import find_runs, systems_of
+
+        runs, broken = find_runs([_folder(one) for one in places])
+        found = [Candidate.of(one, one.name) for one in systems_of(runs)] + found
+        unreadable += broken
+    return found, unreadable
+
+
+def of_each_question(
+    candidates: Sequence[Candidate], wanted: Wanted
+) -> tuple[dict[ResultQuestion, list[System]], list[str]]:
+    """The systems by each question that some of them answer, the test split first, and remarks on what is missing.
+
+    A system without degrees stands beside those with degrees.
+    """
+    from rungwise.evaluation import System
+
+    remarks = [
+        f"{one.name}: has no results yet; rungwise evaluate {one.name} DATA" for one in candidates if not one.results
+    ]
+    asked = list(dict.fromkeys(key for one in candidates for key in one.results if wanted.fits(key)))
+    graded = {key._replace(relevance="") for key in asked if key.relevance}
+    asked = sorted((key for key in asked if key not in graded), key=lambda key: key.split != "test")
+    found: dict[ResultQuestion, list[System]] = {}
+    for key in asked:
+        for one in candidates:
+            own = one.results.get(key) or one.results.get(key._replace(relevance=""))
+            if own:
+                found.setdefault(key, []).append(System(one.name, own))
+                remarks += _missing([replace(one, results={key: own})])
+    return found, remarks
 
 
 def of_one_question(candidates: Sequence[Candidate], wanted: Wanted) -> tuple[list[System], list[str]]:
@@ -114,7 +168,7 @@ def _common(candidates: Sequence[Candidate], wanted: Wanted) -> list[ResultQuest
     of_each = [[key for key in one.results if wanted.fits(key)] for one in candidates]
     for one, own in zip(candidates, of_each, strict=True):
         if not one.results:
-            raise UserError(f"{one.name}: has no results yet; rungwise evaluate {one.name} DATA")
+            raise UserError(one.without_results())
         if not own:
             raise UserError(f"{one.name}: has no such result; it has {'; '.join(_said(key) for key in one.results)}")
     asked = list(dict.fromkeys(key for own in of_each for key in own))
@@ -191,20 +245,46 @@ def _of_place(given: str | os.PathLike[str], unreadable: list[str]) -> Iterator[
     if not path.is_dir():
         yield _of_results(shortest(path), [Result.from_json(path)])
         return
-    from rungwise.runs import find_runs, systems_of
-
-    if seeds := getattr(given, "seeds", None):  # a Run of several seeds stands for them all
-        path = Path(os.path.commonpath([run.folder for run in seeds.values()]))
-    files = sorted(one for one in path.glob("*.json") if is_regular(one))
-    if files and not any(one.is_dir() for one in path.iterdir()):
+    if not _holds_runs(given):
+        files = sorted(one for one in path.glob("*.json") if is_regular(one))
         yield _of_results(shortest(path), [Result.from_json(one) for one in files])
         return
+    from rungwise.runs import find_runs, systems_of
+
+    path = _folder(given)
     runs, broken = find_runs([path])
     unreadable += broken
     systems = systems_of(runs)
     for one in systems:
         name = shortest(path) if len(systems) == 1 else f"{shortest(path)}/{one.name}"
-        yield Candidate(name, one.results(), len(one.runs))
+        yield Candidate.of(one, name)
+
+
+def _holds_runs(given: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds runs, and not results alone; one that is empty is said to hold no run."""
+    if not os.path.isdir(given):  # noqa: PTH112 - a text of JSON is longer than a path may be
+        return False
+    with os.scandir(given) as entries:
+        own = list(entries)
+    return any(one.is_dir() for one in own) or not any(one.name.endswith(".json") for one in own)
+
+
+def _folder(given: str | os.PathLike[str]) -> Path:
+    """Folder of a run; of a Run of several seeds, the folder of all."""
+    seeds = getattr(given, "seeds", None)
+    return Path(os.path.commonpath([run.folder for run in seeds.values()])) if seeds else Path(given)
+
+
+def folders_of(given: Sequence[Any]) -> list[Path]:
+    """Folders of runs, where only these may be given.
+
+    Raises:
+        UserError: If something else is.
+    """
+    for place, one in enumerate(given):
+        if not isinstance(one, str | os.PathLike):
+            raise refused(f"runs[{place}]", one, "a run, its folder, or a folder of runs")
+    return [_folder(one) for one in given]
 
 
 def named(systems: Sequence[System], names: Sequence[str]) -> list[System]:

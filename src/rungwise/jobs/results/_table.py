@@ -1,0 +1,156 @@
+"""Tables: of a paper, with ours below its rows, or of our own systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from rungwise.core import UserError
+from rungwise.core.disk import replacing
+from rungwise.core.disk.folders import WRITTEN_FILE
+from rungwise.core.output import short_repr
+from rungwise.jobs._job import JobOptions, function_of
+from rungwise.jobs._options import ADVANCED, Given, PathOrNone, Texts, given
+from rungwise.jobs._python_values import Form
+from rungwise.jobs._terminal import say
+from rungwise.jobs.results._systems import Wanted, candidates_together, of_each_question
+
+if TYPE_CHECKING:
+    from rungwise.evaluation.tables import ResultTable, TableFormat
+    from rungwise.jobs._options import Several
+    from rungwise.jobs.results._compare import AnySystem
+
+    RunsGiven = Given[Several[AnySystem] | AnySystem, tuple[Any, ...]]
+else:
+    RunsGiven = Annotated[tuple[str, ...], Form.LIST_OF_ANY]
+    TableFormat = Literal["table", "markdown", "latex", "csv", "json", "html"]
+
+
+@dataclass
+class Table(JobOptions):
+    """A table of your own runs, or a printed table of a paper with your runs below the rows that they stand for.
+
+    Attributes:
+        table: Paper and number, such as vsepp:1. The papers are vsepp, ladder_loss, sam, convse and cmal2r. Left out,
+            the table has the runs alone: mean and deviation over seeds, and what differs beyond chance.
+        runs: Runs, folders of seeds or of runs; without a paper, also files of results.
+        measures: Measures to print, such as R@1 t2i/nDCG@10 rsum; all when left out.
+        average: Print mean and deviation over seeds, or the median run.
+        protocol: Print results under this protocol alone.
+        split: Print results of this split alone.
+        relevance: Print results by these degrees alone; the beginning of their name is enough.
+        level: Confidence level of what is called beyond chance.
+        draws: Of the bootstrap over pictures.
+        seed: Of the draws.
+        out: Write the table here; the end of the name says the format: .md, .tex, .csv, .json, .html or .txt.
+    """
+
+    table: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[PAPER:TABLE]")] = ""
+    runs: RunsGiven = given(())
+    measures: Texts = given(())
+    average: Literal["mean", "median"] = "mean"
+    protocol: str | None = None
+    split: str | None = None
+    relevance: str | None = field(default=None, metadata=ADVANCED)
+    level: float = field(default=0.95, metadata=ADVANCED)
+    draws: int = field(default=2000, metadata=ADVANCED)
+    seed: int = field(default=0, metadata=ADVANCED)
+    out: PathOrNone = given(None, WRITTEN_FILE)
+
+    __repr__ = short_repr
+
+
+_FORMATS: dict[str, TableFormat] = {
+    ".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json", ".html": "html", ".txt": "table",
+}  # fmt: skip
+_OF_RUNS_ALONE = ("measures", "average", "protocol", "split", "relevance", "level", "draws", "seed")
+
+
+def made_table(asked: Table, show: Callable[[ResultTable], None] | None = None) -> ResultTable:
+    """Make a table, ``show`` it, and write it where that is asked for."""
+    if asked.out is not None and asked.out.suffix not in _FORMATS:
+        raise UserError(f"--out {asked.out}: the end of the name says the format; end it in {', '.join(_FORMATS)}")
+    found = _of_paper(asked) if asked.table else _of_runs(asked)
+    if show is not None:
+        show(found)
+    if asked.out is not None:
+        with replacing(asked.out) as draft:
+            draft.write_text(found.to_format(_FORMATS[asked.out.suffix]).removesuffix("\n") + "\n", encoding="utf-8")
+        say(f"written: {asked.out}")
+    return found
+
+
+def _of_paper(asked: Table) -> ResultTable:
+    from rungwise.evaluation.tables import PAPERS, paper_table, tables_of
+
+    defaults = Table()
+    for name in _OF_RUNS_ALONE:
+        if getattr(asked, name) != getattr(defaults, name):
+            raise UserError(
+                f"--{name} changes nothing beside {asked.table}, whose rows say what is in it; leave one of them out"
+            )
+    paper, colon, number = asked.table.partition(":")
+    if paper not in PAPERS or not colon:
+        known = (f"{one}:{table.removeprefix('Table ')}" for one in PAPERS for table in tables_of(one))
+        raise UserError(f"{asked.table!r} names no table of a paper; there are {', '.join(known)}")
+    table = paper_table(paper, number)
+    if not asked.runs:
+        return table
+    from rungwise.jobs.results._systems import folders_of
+    from rungwise.runs import find_runs, ours_for  # torch, which a printed table does not need
+
+    runs, unreadable = find_runs(folders_of(asked.runs))
+    ours, without = ours_for(paper, number, runs)
+    table = paper_table(paper, number, ours)
+    return replace(table, left_out=(*table.left_out, *unreadable, *without))
+
+
+def _of_runs(asked: Table) -> ResultTable:
+    from rungwise.evaluation.tables import SystemsBlock, systems_table
+
+    if not asked.runs:
+        raise UserError("nothing is named: name runs by --runs, or a table of a paper, such as vsepp:1")
+    if asked.seed < 0:
+        raise UserError(f"--seed must be 0 or more, got {asked.seed}")
+    candidates, unreadable = candidates_together(asked.runs)
+    by_question, remarks = of_each_question(candidates, Wanted(asked.protocol, asked.split, asked.relevance))
+    blocks = [SystemsBlock(title_of(systems[0].results[0]), tuple(systems)) for systems in by_question.values()]
+    return systems_table(
+        blocks,
+        asked.measures,
+        average=asked.average,
+        level=asked.level,
+        draws=asked.draws,
+        seed=asked.seed,
+        left_out=(*remarks, *unreadable),
+    )
+
+
+def title_of(result: Any) -> str:
+    """Head of a block: data, number of pictures, split, protocol, degrees."""
+    parts = [result.data_name or result.dataset or "data without a name", f"{result.gallery['t2i'][0]:,} pictures"]
+    parts += [f"split {result.split}"] if result.split else []
+    parts += [f"protocol {result.protocol}"]
+    parts += [f"degrees {result.degrees()}"] if result.relevance else []
+    return ", ".join(parts)
+
+
+table = function_of(
+    "table",
+    Table,
+    made_table,
+    """
+    Returns:
+        The table, which turns into Markdown, LaTeX, CSV, JSON, HTML and a frame of pandas.
+
+    Raises:
+        UserError: If there is no such table, or nothing to print.
+
+    >>> import rungwise
+    >>> rungwise.table("sam:1").to_markdown().splitlines()[0]
+    '**Table 1** of Is An Image Worth Five Sentences? A New Look into Semantics for Image-Text Matching'
+    """,
+)
