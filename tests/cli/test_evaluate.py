@@ -354,7 +354,7 @@ def test_lengths_are_warned_of(world, tmp_path, capsys):
         ((*VECTORS, *SCENES, "--protocol", "labels"), "has no class labels"),
         ((*VECTORS, *SCENES, "--positives", "a.json"), "--positives takes two files"),
         ((*VECTORS, *SCENES[:1], "--split", "test"), "vectors for"),
-        ((*VECTORS[2:], *VECTORS[:2], "--measures", "R@x", *SCENES), "R@x"),
+        ((*VECTORS[2:], *VECTORS[:2], *SCENES, "--measures", "R@x"), "R@x"),
         (("--image-embeddings", "DIR/text.npy", "--text-embeddings", "DIR/image.npy", *SCENES), "90 vectors for 30"),
         (("--similarity", "DIR/image.npy", *SCENES), "give scores of these data"),
         ((*VECTORS, *SCENES, "--relevance", "DIR/nothing"), "nothing: no such file or folder"),
