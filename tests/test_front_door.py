@@ -438,7 +438,7 @@ def test_a_server_is_searched_as_its_index_is(scenes, run, monkeypatch):
         picture = scenes / "scenes" / local.hits[0].id
         assert rungwise.search(address, image=picture, quiet=True).hits[0].id == local.hits[0].id
         assert found._repr_html_().count("data:image/jpeg") == 5
-        with pytest.raises(UserError, match="model= is the server's business"):
+        with pytest.raises(UserError, match="model= changes nothing at a server"):
             rungwise.search(address, "a red square", model=run)
         monkeypatch.delenv("RUNGWISE_TOKEN")
         with pytest.raises(UserError, match="the token is missing or wrong"):
@@ -452,7 +452,7 @@ def test_a_server_is_searched_as_its_index_is(scenes, run, monkeypatch):
     assert rungwise.Answer.from_json(found.to_json()) == found
     assert [hit.id for hit in newest.hits] == list(index.newest(5, 0, parse_where("width >= 1")))
     assert math.isnan(newest.hits[0].score)
-    with pytest.raises(UserError, match="token= is for a server"):
+    with pytest.raises(UserError, match="token= changes nothing in a folder"):
         rungwise.search(index, "a red square", token=token)
 
 
@@ -482,7 +482,7 @@ def test_degrees_are_written_and_read(scenes):
         "tfidf", scenes / "scenes", split="test", out=scenes / "best", top=3, shards=2, quiet=True
     )
     assert listed.topk(3)[0].shape == (made.shape[0], 3)
-    with pytest.raises(UserError, match="shards= does nothing without top="):
+    with pytest.raises(UserError, match="shards= changes nothing without top="):
         rungwise.degrees("tfidf", scenes / "scenes", out=scenes / "best", shards=2)
     with pytest.raises(UserError, match="cbow needs vectors="):
         rungwise.degrees("cbow", scenes / "scenes")

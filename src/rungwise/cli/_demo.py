@@ -56,7 +56,7 @@ class DemoCommand:
             "give both, or leave {} out",
         ),
         idle_beside(
-            "folder again browser port",
+            "folder again port",
             "check",
             remedy="leave one of them out: {check} makes everything in a folder of its own, and opens no page",
         ),

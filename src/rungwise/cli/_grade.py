@@ -64,7 +64,7 @@ class GradeCommand:
 
     IDLE = (
         idle_beside(
-            "data grader limit layout key shuffle seed port browser limits",
+            "data grader limit layout key seed port limits",
             "agreement",
             remedy="leave one of them out: {agreement} reads the judgements alone",
         ),

@@ -397,8 +397,8 @@ def test_nothing_is_left_of_an_index_of_nothing(
 def test_what_does_not_go_with_ray_is_one_line(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, line in (
         (["--watch", "--ray"], "--watch looks for single changes, which one process encodes; leave --ray out"),
-        (["--workers", "2"], "--workers 2: is a number of Ray's workers, at least 1; give it with --ray"),
-        (["--ray", "--workers", "0"], "--workers 0: is a number of Ray's workers, at least 1; give it with --ray"),
+        (["--workers", "2"], "--workers changes nothing without --ray"),
+        (["--ray", "--workers", "0"], "--workers 0: is a number of Ray's workers; give at least 1"),
         (["--ray", "127.0.0.1:1"], "Ray at 127.0.0.1:1: nobody answers"),
     ):
         assert main(["index", "photos", *words]) == 2

@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> int:
 
 def _of_others(what: str) -> IdleCase:
     """The case that no index is checked, so that nothing is encoded."""
-    return idle_where("model sample encode device", lambda _: True, f"for {what}, and is for an index")
+    return idle_where("model sample device", lambda _: True, f"for {what}, and is for an index")
 
 
 def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:

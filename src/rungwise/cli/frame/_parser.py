@@ -136,8 +136,13 @@ def _typed(words: Sequence[str]) -> frozenset[str]:
 def _refuse_idle(asked: Any, typed: frozenset[str], prefix: str = "") -> None:
     """Refuse options that change nothing, also those of groups (:func:`rungwise.core.text.refuse_idle`)."""
     own = frozenset(one.removeprefix(prefix) for one in typed if one.startswith(prefix))
-    refuse_idle(asked, typed=own, option=lambda name: flag(f"{prefix}{name}"))
     hints = get_type_hints(type(asked), include_extras=True)
+
+    def option(name: str) -> str:
+        _, given, is_positional = _unwrapped(hints.get(name))
+        return ((given and given.metavar) or name.upper()).strip("[]") if is_positional else flag(f"{prefix}{name}")
+
+    refuse_idle(asked, typed=own, option=option)
     for field in fields(asked):
         if is_dataclass(value := getattr(asked, field.name)):
             given = _unwrapped(hints[field.name])[1]

@@ -46,9 +46,4 @@ class SearchCommand(Search):
             "without a model that reads regions and words",
             "leave it out, or name one: {rerank} MODEL",
         ),
-        idle_where(
-            "all",
-            lambda asked: asked.end == "off" or asked.compares_nothing,
-            "where no end of relevance is judged, as with {end} off or with {where} alone",
-        ),
     )

@@ -92,9 +92,8 @@ def calibrated(asked: Calibrate) -> LearntCalibration:
         raise UserError(f"--out {asked.out} and the index {asked.index}: it is kept in one place; give one of them")
     if asked.queries < FEWEST_QUERIES:
         raise UserError(f"--queries must be at least {FEWEST_QUERIES} to learn anything, got {asked.queries}")
-    if asked.relevant_from is not None:
-        if not math.isfinite(asked.relevant_from):
-            raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
+    if asked.relevant_from is not None and not math.isfinite(asked.relevant_from):
+        raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
     if asked.query_file is not None and asked.relevance is not None:
         raise UserError("--query-file and --relevance: degrees are of captions, not of your queries; give one of them")
     _require_place(asked)

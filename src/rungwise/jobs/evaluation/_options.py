@@ -298,7 +298,7 @@ class Evaluate(JobOptions):
         files = self.positives if isinstance(self.positives, tuple) else ()
         return tuple(path for path in map(user_path, files) if is_regular(path) and is_of_people(path))
 
-    def _parsed_measures(self) -> list[Measure | Total]:
+    def _parsed_measures(self) -> tuple[Measure | Total, ...]:
         from rungwise.evaluation import protocol_named
         from rungwise.metrics import parse_all
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
-from rungwise.core.text import idle_where, idle_without
+from rungwise.core.text import IdleCase, idle_where, idle_without
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import ADVANCED, AlteredModel, AnyPath, Device, Given, ModelOrNone, Texts, given
 from rungwise.jobs._python_values import Form, refused
@@ -74,7 +74,7 @@ class Search(JobOptions):
     altered_model: Annotated[AlteredModel, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     token: str | None = field(default=None, metadata=ADVANCED)
 
-    IDLE = (
+    IDLE: ClassVar[tuple[IdleCase, ...]] = (
         idle_where(
             "exact rerank model device altered_model",
             lambda asked: asked.is_remote,
@@ -88,7 +88,7 @@ class Search(JobOptions):
             "leave it out, or give the address of a server",
         ),
         idle_where(
-            "diversity fold end exact rerank words model device altered_model",
+            "diversity exact rerank words model device altered_model",
             lambda asked: asked.compares_nothing,
             "where {where} alone is given, which compares no pictures",
             "leave it out, or add a text, {image} or {like}",

@@ -87,8 +87,8 @@ class SourceConfig(ABC):
             building: Settings and callbacks; None prints nothing.
 
         Raises:
-            UserError: If there are no captions, an option is missing, changes nothing or does not fit, or what the source needs cannot
-                be read.
+            UserError: If there are no captions, an option is missing, changes nothing or does not fit, or what the
+                source needs cannot be read.
         """
         if not data.captions:
             raise UserError(f"{data.name}: there are no captions; relevance needs some")
