@@ -311,7 +311,7 @@ def place(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("command", "words", "name", "case"), list(tried()))
 def test_an_option_that_changes_nothing_is_refused(place, capsys, command, words, name, case):
-    kind, plain, usual = known(command)[name]
+    _, plain, usual = known(command)[name]
     option = words_of(name, plain, usual)
     before = command.replace("SOURCE", "tfidf").split()
     assert main([*before, *words.split(), *option]) == 2

@@ -384,6 +384,20 @@ def test_the_key_of_shards_is_an_order_and_is_remembered(
     assert "option without effect: key stem: is of tar shards, and there are none" in capsys.readouterr().out
 
 
+def test_what_an_index_keeps_is_said_to_whoever_asks_for_another(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ["index", "photos", "--model", model, "--store", "exact"]
+    assert main(made) == 0
+    capsys.readouterr()
+    assert main(made) == 0, "the same command is no mistake"
+    assert "changes nothing" not in capsys.readouterr().out
+    assert main(["index", "photos", "--store", "lance", "--half"]) == 0
+    said = capsys.readouterr().out
+    assert "--store lance changes nothing for an index that is there: its store stays exact; --overwrite begins" in said
+    assert "--half changes nothing for an index that is there: its vectors keep full precision" in said
+
+
 def test_nothing_is_left_of_an_index_of_nothing(
     pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -252,7 +252,7 @@ def test_a_misspelt_filter_is_refused_before_a_model_is_loaded(
         (["INDEX", "a", "--token", TOKEN], "--token changes nothing in a folder"),
         (
             ["INDEX", "a", "--why"],
-            "--why changes nothing without a model that reads regions and words; leave it out, or name one: --rerank MODEL",
+            "--why changes nothing without a model that reads regions and words; leave it out, or name one",
         ),
         (["INDEX", "--like", "0-red", "--why"], "--why changes nothing without words"),
         (["http://127.0.0.1:9/", "a", "--exact"], "--exact changes nothing at a server"),

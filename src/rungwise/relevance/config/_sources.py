@@ -67,7 +67,7 @@ class CascadeConfig(PairModelConfig):
     IDLE = (
         idle_where(
             "model scale symmetric batch_size cache",
-            lambda asked: asked.threshold > 1,
+            lambda asked: asked.threshold > 1 and source_config(asked.coarse).kind in KINDS,  # which give cosines
             "with a {threshold} above 1, which no coarse degree reaches",
             "give a lower {threshold}",
         ),
