@@ -340,7 +340,7 @@ def test_a_model_that_reads_no_words_needs_degrees(
         (("DIR/index", "DIR/scenes", "--out", "DIR/c.json"), "it is kept in one place"),
         (("DIR/model", "DIR/scenes", "--queries", 19), "--queries must be at least 20"),
         (("DIR/model", "DIR/scenes", "--relevant-from", 1), "--relevant-from changes nothing without --relevance"),
-        (("DIR/model", "DIR/scenes", "--relevant-from", "nan"), "--relevant-from nan"),
+        (("DIR/model", "DIR/scenes", "--relevance", "tfidf", "--relevant-from", "nan"), "--relevant-from nan"),
         (("DIR/model", "DIR/scenes", "--relevance", "bleu"), "bleu"),
         (("DIR/model", "DIR/scenes", "--relevance", "tfidf", "--relevant-from", -1), "degrees of --relevance are 0"),
         (("DIR/model", "DIR/scenes", "--relevance", "DIR/zeros.npy"), "are 0 to 0"),

@@ -354,11 +354,11 @@ def test_lengths_are_warned_of(world, tmp_path, capsys):
         ((*VECTORS, *SCENES, "--protocol", "labels"), "has no class labels"),
         ((*VECTORS, *SCENES, "--positives", "a.json"), "--positives takes two files"),
         ((*VECTORS, *SCENES[:1], "--split", "test"), "vectors for"),
-        ((*VECTORS[2:], *VECTORS[:2], "--measures", "R@x", *SCENES), "R@x"),
+        ((*VECTORS[2:], *VECTORS[:2], *SCENES, "--measures", "R@x"), "R@x"),
         (("--image-embeddings", "DIR/text.npy", "--text-embeddings", "DIR/image.npy", *SCENES), "90 vectors for 30"),
         (("--similarity", "DIR/image.npy", *SCENES), "give scores of these data"),
-        ((*VECTORS, *SCENES, "--relevance", "DIR/nothing"), "nothing: no such file or folder"),
-        ((*VECTORS, *SCENES, "--relevance", "DIR/scenes/scenes.json"), "relevance is a folder"),
+        ((*VECTORS, *SCENES, "--relevance", "DIR/nothing", "--measures", "CS@1"), "nothing: no such file or folder"),
+        ((*VECTORS, *SCENES, "--relevance", "DIR/scenes/scenes.json", "--measures", "CS@1"), "relevance is a folder"),
         ((*VECTORS, "--captions-per-image", 3, "--false-negatives", "x"), "--false-negatives needs degrees"),
         (
             (*VECTORS, "--captions-per-image", 3, "--measures", "CS@9"),
@@ -402,6 +402,7 @@ def test_a_transposed_similarity_is_called_so(world, tmp_path, capsys):
 def test_degrees_of_other_captions_are_refused(world, tmp_path, capsys):
     _, data = world
     CIDErD(data.captions[::-1], data.image_of_caption).save(tmp_path / "stale")
-    assert run(world, *VECTORS, *SCENES, "--relevance", tmp_path / "stale") == 2
+    graded = ("--relevance", tmp_path / "stale", "--measures", "CS@1")
+    assert run(world, *VECTORS, *SCENES, *graded) == 2
     assert "or other ones (hash" in capsys.readouterr().err
-    assert run(world, *VECTORS, "--captions-per-image", 3, "--relevance", tmp_path / "stale") == 0
+    assert run(world, *VECTORS, "--captions-per-image", 3, *graded) == 0

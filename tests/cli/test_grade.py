@@ -125,8 +125,8 @@ def test_a_file_of_something_else_is_neither_added_to_nor_read(
         (["--data", "SCENES", "--grader", "a" * 81], "--grader: a person's name has 81"),
         (["--data", "nowhere"], "nowhere: no such file or folder"),
         (["--data", "SCENES", "--port", "70000"], "port 70000: not a port"),
-        (["--agreement", "--layout", "scenes"], "--layout changes nothing with --agreement"),
-        (["--agreement", "--key", "stem"], "--key changes nothing with --agreement"),
+        (["--agreement", "--layout", "scenes"], "--layout changes nothing beside --agreement"),
+        (["--agreement", "--key", "stem"], "--key changes nothing beside --agreement"),
         (
             ["--data", "SCENES", "--layout", "folder"],
             "4 of its 4 rows are not of scenes, the first at line 2 .row of an unknown caption",

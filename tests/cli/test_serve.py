@@ -225,7 +225,7 @@ def test_several_tokens_come_from_a_file_or_the_environment(
         (["--token", "short"], "--token: a token has at least 8 characters"),
         (["--token", TOKEN, "--open"], "--open serves without a token, and one was given"),
         (["--host", "no host"], "no such address"),
-        (["--log-queries"], "--log-queries does nothing without --log json"),
+        (["--log-queries"], "--log-queries changes nothing without --log json"),
         (["--limits.connections", "0"], "connections must be above 0"),
     ],
 )

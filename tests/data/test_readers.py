@@ -129,6 +129,8 @@ def test_a_key_is_one_of_two_and_without_shards_has_no_effect(tmp_path: Path) ->
     assert [(issue.kind, issue.where) for issue in data.issues] == [("option without effect", "key stem")]
     assert data.source is not None
     assert data.source.key == "stem"
+    issues = [(issue.kind, issue.where) for issue in read(tmp_path, join_restval=True).issues]
+    assert issues == [("option without effect", "join_restval")]
     (tmp_path / "backup.tar").write_bytes(b"")
     assert [issue.kind for issue in read(tmp_path, key="stem").issues] == ["unreadable file"]
 

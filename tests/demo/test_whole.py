@@ -155,7 +155,7 @@ def test_the_check_asks_for_every_part(in_this_process, demo, monkeypatch, capsy
 
 
 def test_a_small_demo_is_only_checked():
-    with pytest.raises(UserError, match="--small goes with --check alone"):
+    with pytest.raises(UserError, match="--small changes nothing without --check"):
         command.main(["--small"])
 
 

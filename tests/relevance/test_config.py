@@ -165,7 +165,10 @@ def test_frequencies_of_the_split_that_training_would_draw():
         ({"kind": "human", "judgements": ["a", "b", "c"]}, "3 files under judgements"),
         ("combine", "relevance: combine needs of: "),
         ({"kind": "combine", "of": ["tfidf"], "weights": [1, 2]}, "2 weights for 1 sources"),
-        ({"kind": "combine", "of": ["tfidf"], "weights": [1], "how": "max"}, "weights does nothing with how max"),
+        (
+            {"kind": "combine", "of": ["tfidf"], "weights": [1], "how": "max"},
+            "weights changes nothing with how mean or max",
+        ),
         ({"kind": "combine", "of": ["nosuch"]}, "of: 'nosuch' is neither a folder of saved degrees nor a source"),
         ({"kind": "tfidf", "orders": 0}, "orders must be at least 1"),
         ({"kind": "cascade", "model": "x", "scale": "raw", "coarse": "cider-d"}, "cider-d cannot choose pairs"),

@@ -49,9 +49,9 @@ def test_word_vectors_let_words_match_in_part(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"vectors": "x.txt"}, "vectors does nothing without likeness words"),
-        ({"model": "x"}, "model does nothing without likeness sentences"),
-        ({"least": 0.5}, "least does nothing without likeness"),
+        ({"vectors": "x.txt"}, "vectors changes nothing without likeness words"),
+        ({"model": "x"}, "model changes nothing without likeness sentences"),
+        ({"least": 0.5}, "least changes nothing without likeness"),
         ({"likeness": "words"}, "needs vectors: a file of word vectors"),
         ({"wordnet": "nowhere"}, "nowhere.*not found"),
         ({"spacy": "no_such_model"}, "no_such_model.*spaCy"),

@@ -16,6 +16,7 @@ import tyro
 from rungwise.cli.frame import Browser, Limits, Port, parse
 from rungwise.core import UserError
 from rungwise.core.output import Progress
+from rungwise.core.text import idle_beside, idle_where
 from rungwise.jobs import ADVANCED, Device, chosen_device, console, program, say, shortest
 from rungwise.serving import ServingLimits
 
@@ -47,6 +48,20 @@ class DemoCommand:
     device: Device = field(default=None, metadata=ADVANCED)
     limits: Limits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
+    IDLE = (
+        idle_where(
+            "small",
+            lambda asked: not asked.check,
+            "without {check}: models of so few pictures show nothing",
+            "give both, or leave {} out",
+        ),
+        idle_beside(
+            "folder again port",
+            "check",
+            remedy="leave one of them out: {check} makes everything in a folder of its own, and opens no page",
+        ),
+    )
+
 
 def main(arguments: list[str]) -> int:
     """Run the demo."""
@@ -54,8 +69,6 @@ def main(arguments: list[str]) -> int:
     from rungwise.demo import Places, create_demo_app, refuse_others
     from rungwise.serving import ServerSettings, background_app, serve_app
 
-    if asked.small and not asked.check:
-        raise UserError("--small goes with --check alone: models of so few pictures show nothing; leave it out")
     device = chosen_device(asked.device)
 
     def make(demo: Made) -> MakeApp:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from rungwise.cli.frame import parse, with_ray
+from rungwise.core.text import idle_where
 from rungwise.jobs import console, messages_apart, say
-from rungwise.jobs.evaluation import Evaluate
+from rungwise.jobs.evaluation import IDLE_CASES, Evaluate
 
 if TYPE_CHECKING:
     from rungwise.jobs.evaluation import Shown
@@ -39,6 +40,15 @@ class EvaluateCommand(Evaluate):
 
     format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"
     intervals: bool = False
+
+    IDLE = (
+        *IDLE_CASES,
+        idle_where(
+            "names",
+            lambda asked: asked.format == "table" and asked.report is None and not asked.paper,
+            "without {report} or {paper}, or a {format} other than table",
+        ),
+    )
 
 
 def main(arguments: list[str]) -> int:

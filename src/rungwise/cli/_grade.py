@@ -13,7 +13,7 @@ from rungwise.cli.frame import Browser, Limits, Port, parse
 from rungwise.core import UserError, require, require_regular
 from rungwise.core.disk import explained, require_writable_file
 from rungwise.core.output import Progress
-from rungwise.core.text import person_name
+from rungwise.core.text import idle_beside, idle_where, person_name
 from rungwise.jobs import ADVANCED, Layout, MemberKey, console, program, say, say_issues, shortest
 from rungwise.serving import ServingLimits
 
@@ -62,6 +62,20 @@ class GradeCommand:
     browser: Browser = True
     limits: Limits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
+    IDLE = (
+        idle_beside(
+            "data grader limit layout key seed port limits",
+            "agreement",
+            remedy="leave one of them out: {agreement} reads the judgements alone",
+        ),
+        idle_where(
+            "seed",
+            lambda asked: not asked.shuffle,
+            "with {no_shuffle}, which asks in the order of FILE",
+            "leave it out",
+        ),
+    )
+
 
 def main(arguments: list[str]) -> int:
     """Serve the page until Ctrl-C, or print the agreement."""
@@ -69,7 +83,6 @@ def main(arguments: list[str]) -> int:
     require_regular(asked.file)
     out = asked.out or asked.file.with_name(OUT)
     if asked.agreement:
-        _refuse_idle(asked)
         _say_agreement(out)
         return 0
     data = _check(asked)
@@ -110,13 +123,6 @@ def _next(data: str, asked: GradeCommand, judgements: str) -> str:
     read_as = "" if asked.layout is None else f" --layout {quote(asked.layout)}"
     read_as += "" if asked.key == GradeCommand.key else f" --key {asked.key}"
     return f"{program()} evaluate MODEL {quote(data)}{read_as} --positives {quote(judgements)}"
-
-
-def _refuse_idle(asked: GradeCommand) -> None:
-    """Refuse options of how the data are read, which an agreement does not read."""
-    for option, given in (("--layout", asked.layout is not None), ("--key", asked.key != GradeCommand.key)):
-        if given:
-            raise UserError(f"{option} changes nothing with --agreement, which reads no pictures; leave it out")
 
 
 def _check(asked: GradeCommand) -> Path:

@@ -16,7 +16,8 @@ import tyro
 from rungwise.cli.frame import Browser, Limits, Port, parse
 from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
-from rungwise.jobs import ADVANCED, AlteredModel, Device, near_words, read_model, read_model_of, say, say_now
+from rungwise.core.text import idle_where, idle_without, refuse_idle
+from rungwise.jobs import ADVANCED, AlteredModel, Device, flag, near_words, read_model, read_model_of, say, say_now
 from rungwise.serving import TOKEN, ServingLimits
 from rungwise.serving.access import (
     SHORTEST,
@@ -44,6 +45,9 @@ TOKENS = "RUNGWISE_TOKENS"
 FOLLOWER = "rungwise-follower"
 """Name of the thread that follows the folders of an index."""
 
+_OF_QUERIES = idle_where(
+    "kept_queries", lambda _: True, "without --keep-queries, which keeps them", "give both, or leave {} out"
+)
 _EXAMPLES = (
     "rungwise serve photos.index",
     "rungwise serve photos.index --follow",
@@ -99,12 +103,30 @@ class Serve:
     log_queries: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     limits: Limits = field(default_factory=ServingLimits, metadata=ADVANCED)
 
+    IDLE = (
+        idle_where(
+            "log_queries", lambda asked: asked.log == "none", "without {log} json", "give both, or leave {} out"
+        ),
+        idle_without("rerank_top", "rerank", remedy="leave it out, or name a second model"),
+        idle_where(
+            "open",
+            lambda asked: not asked.has_token and is_loopback(bound_address(asked.host)),
+            "at an address that no other machine reaches, and needs no token",
+            "leave it out, or name another: {host} 0.0.0.0",
+        ),
+    )
+
+    @property
+    def has_token(self) -> bool:
+        """A token is given, or several."""
+        return any((self.token, self.tokens, os.environ.get(TOKEN), os.environ.get(TOKENS)))
+
 
 def main(arguments: list[str]) -> int:
     """Serve an index until Ctrl-C."""
     asked = parse(Serve, arguments, "rungwise serve", examples=_EXAMPLES)
-    if asked.log_queries and asked.log == "none":
-        raise UserError("--log-queries does nothing without --log json; give both or neither")
+    if asked.keep_queries is None:
+        refuse_idle(asked.limits, _OF_QUERIES, option=lambda name: flag(f"limits.{name}"))
     if asked.rerank_top < 1:
         raise UserError(f"--rerank-top must be at least 1, got {asked.rerank_top}")
     tokens = _tokens(asked)

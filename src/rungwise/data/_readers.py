@@ -82,6 +82,8 @@ _ARROW_SUFFIX = ".arrow"
 _KNOWN_SUFFIXES = frozenset({".json", ".npy", ".txt", MAT_SUFFIX, SHARD_SUFFIX, *TABLE_SUFFIXES})
 PRECOMPUTED = "precomputed"
 WEBDATASET = "webdataset"
+_WITH_RESTVAL = {"karpathy", "parquet"}
+"""Layouts that may have COCO's split restval."""
 
 LAYOUTS = {
     PRECOMPUTED: "precomputed features (train_ims.npy with train_caps.txt)",
@@ -361,6 +363,9 @@ def _read_source(
     if source.key != "dot" and WEBDATASET not in found.layouts and not any(map(_names_shard, issues)):
         detail = "is of tar shards, and there are none; leave it out"
         issues = (*issues, Issue("option without effect", f"key {source.key}", detail))
+    if join_restval and not _WITH_RESTVAL & {*found.layouts}:
+        detail = "is of data with a split restval, such as Karpathy's JSON; leave it out"
+        issues = (*issues, Issue("option without effect", "join_restval", detail))
     looked_outside = any(part.looked_outside for _, part in parts.values())
     return replace(data, source=found, issues=issues, looked_outside=looked_outside)
 

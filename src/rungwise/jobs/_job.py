@@ -14,9 +14,9 @@ from typing import Annotated, Any, ParamSpec, TypeVar, cast, get_type_hints
 import tyro
 
 from rungwise.core import UserError
-from rungwise.core.text import near_names
+from rungwise.core.text import near_names, refuse_idle
 from rungwise.jobs._python_values import GIVEN, taken
-from rungwise.jobs._terminal import quietly
+from rungwise.jobs._terminal import flag, quietly
 
 P = ParamSpec("P")
 O = TypeVar("O", bound="JobOptions")  # noqa: E741
@@ -67,7 +67,9 @@ def function_of(name: str, options: Callable[P, O], work: Callable[[O], R], abou
     def call(*given: P.args, **named: P.kwargs) -> R:
         _check_parameters(name, parameters, given, named)
         with called_from_python(bool(named.get("quiet")), parameters.parameters):
-            return work(options(*given, **named))
+            asked = options(*given, **named)
+            refuse_idle(asked, option=flag)
+            return work(asked)
 
     call.__name__ = call.__qualname__ = name
     returned = signature(work).return_annotation

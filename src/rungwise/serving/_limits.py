@@ -8,6 +8,17 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from rungwise.core import UserError
+from rungwise.core.text import IdleCase, idle_where
+
+
+def _above(own: str, whole: str) -> IdleCase:
+    """The case that what one client may hold is more than all may hold together."""
+    return idle_where(
+        own,
+        lambda limits: getattr(limits, own) > getattr(limits, whole),
+        f"above {{{whole}}}, which holds for all clients together",
+        f"give less, or raise {{{whole}}}",
+    )
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,11 @@ class ServingLimits:
     kept_bytes: int = 256 * 1024 * 1024
     kept_seconds: float = 30 * 24 * 3600.0
     kept_queries: int = 10_000
+
+    IDLE = (
+        _above("connections_per_client", "connections"),
+        _above("uploads_per_client", "uploads_at_once"),
+    )
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -149,6 +149,13 @@ def test_what_is_wrong_is_named(
     assert re.fullmatch(r"\d of \d+ checks? found something wrong(; 1 thing was not checked)?", lines[-1])
 
 
+def test_options_of_an_index_are_refused_for_anything_else(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in (["--model", "run/model"], ["--sample", "3"], ["--device", "cpu"]):
+        assert main(["verify", str(copy / "run"), *option]) == 2
+        error = capsys.readouterr().err
+        assert error == f"rungwise verify: {option[0]} changes nothing for a run, and is for an index; leave it out\n"
+
+
 def test_the_model_of_an_index_may_have_moved(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.move(copy / "run/model", copy / "elsewhere")
     assert main(["verify", str(copy / "index"), "--model", str(copy / "nowhere")]) == UNCHECKED

@@ -384,6 +384,20 @@ def test_the_key_of_shards_is_an_order_and_is_remembered(
     assert "option without effect: key stem: is of tar shards, and there are none" in capsys.readouterr().out
 
 
+def test_what_an_index_keeps_is_said_to_whoever_asks_for_another(
+    pictures: Path, model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = ["index", "photos", "--model", model, "--store", "exact"]
+    assert main(made) == 0
+    capsys.readouterr()
+    assert main(made) == 0, "the same command is no mistake"
+    assert "changes nothing" not in capsys.readouterr().out
+    assert main(["index", "photos", "--store", "lance", "--half"]) == 0
+    said = capsys.readouterr().out
+    assert "--store lance changes nothing for an index that is there: its store stays exact; --overwrite begins" in said
+    assert "--half changes nothing for an index that is there: its vectors keep full precision" in said
+
+
 def test_nothing_is_left_of_an_index_of_nothing(
     pictures: Path, model: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -397,8 +411,8 @@ def test_nothing_is_left_of_an_index_of_nothing(
 def test_what_does_not_go_with_ray_is_one_line(pictures: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, line in (
         (["--watch", "--ray"], "--watch looks for single changes, which one process encodes; leave --ray out"),
-        (["--workers", "2"], "--workers 2: is a number of Ray's workers, at least 1; give it with --ray"),
-        (["--ray", "--workers", "0"], "--workers 0: is a number of Ray's workers, at least 1; give it with --ray"),
+        (["--workers", "2"], "--workers changes nothing without --ray"),
+        (["--ray", "--workers", "0"], "--workers 0: is a number of Ray's workers; give at least 1"),
         (["--ray", "127.0.0.1:1"], "Ray at 127.0.0.1:1: nobody answers"),
     ):
         assert main(["index", "photos", *words]) == 2

@@ -142,7 +142,10 @@ def test_a_source_of_pictures_reads_the_features_of_the_collection(tmp_path, cap
         (("tfidf", "{}/captions.token.txt"), "are those of no judgements"),
         (("tfidf", "{}/others.csv", "--data", "{}/captions.token.txt"), "none of its 1 judgements is of"),
         (("{}/degrees", "{}/pairs.csv"), "saved degrees know no new texts"),
-        (("tfidf", "{}/experts.txt", "--data", "{}/captions.token.txt", "--references", "2"), "--references is for"),
+        (
+            ("tfidf", "{}/experts.txt", "--data", "{}/captions.token.txt", "--references", "2"),
+            "--references changes nothing for judgements of pairs, which bring no texts of their own; leave it out",
+        ),
         (("tfidf", "{}/pairs.csv", "--references", "0"), "--references must be at least 1, got 0"),
         (("tfidf", "{}/experts.txt", "--draws", "-1"), "--draws must be 0 to"),
         (("tfidf", "{}/experts.txt", "--seed", "-1"), "--seed must be 0 or more"),

@@ -58,7 +58,7 @@ def test_a_text_without_facts_is_named(data, capsys):
     [
         (("c.jpg", "a dog"), "has no picture 'c.jpg'; give one of its ids, such as 'a.jpg', 'b.jpg'"),
         (("b.jpg", "b.jpg#0", "--leave-one-out"), "b.jpg: has no other caption to compare with"),
-        (("a.jpg", "a dog", "--least", "0.5"), "--least does nothing without --likeness"),
+        (("a.jpg", "a dog", "--least", "0.5"), "--least changes nothing without --likeness"),
     ],
 )
 def test_a_mistake_gets_one_line(data, capsys, arguments, message):

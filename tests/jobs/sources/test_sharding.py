@@ -105,8 +105,8 @@ def test_a_command_that_was_killed_goes_on(table, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--shards", 2, "--out", "x"), "--shards does nothing without --top"),
-        (("--ray", "--out", "x"), "--ray does nothing without --top"),
+        (("--shards", 2, "--out", "x"), "--shards changes nothing without --top"),
+        (("--ray", "--out", "x"), "--ray changes nothing without --top"),
         (("--top", 2, "--out", "x", "--shards", 0), "--shards must be at least 1, got 0"),
         (("--top", 2, "--out", "x", "--ray", "127.0.0.1:1"), "Ray at 127.0.0.1:1: nobody answers"),
     ],

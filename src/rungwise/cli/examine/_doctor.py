@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from rungwise.cli.frame import parse
-from rungwise.core import UserError
 from rungwise.core.output import Progress, printable
+from rungwise.core.text import idle_where
 from rungwise.jobs import ADVANCED, JoinRestval, Layout, MemberKey, console, messages_apart, say
 
 if TYPE_CHECKING:
@@ -53,6 +53,22 @@ class Doctor:
     data: Path | None = None
     json: bool = False
 
+    IDLE = (
+        idle_where(
+            "config train validation test layout key join_restval",
+            lambda asked: asked.is_run,
+            "for a run, whose configuration says how its data are read",
+        ),
+        idle_where("data", lambda asked: not asked.is_run, "for DATA, and is for a run whose data have moved"),
+    )
+
+    @property
+    def is_run(self) -> bool:
+        """The place is the folder of a run."""
+        from rungwise.doctor import is_run
+
+        return is_run(self.place)
+
 
 def main(arguments: list[str]) -> int:
     """Examine data or a run, and print the findings."""
@@ -82,12 +98,9 @@ class _Bars:
 
 
 def _report(asked: Doctor, progress: _Bars) -> Report:
-    from rungwise.doctor import is_run
-
-    if is_run(asked.place):
+    if asked.is_run:
         from rungwise.doctor import examine_run
 
-        _refuse_idle(asked)
         return examine_run(asked.place, asked.data, progress=progress, say=say)
     from rungwise.data import read
     from rungwise.doctor import MIN_COUNT, Roles, examine_data
@@ -106,16 +119,6 @@ def _report(asked: Doctor, progress: _Bars) -> Report:
     roles = Roles(asked.train or roles.train, asked.validation or roles.validation, asked.test)
     data = read(asked.place, layout=layout, key=key, join_restval=join_restval)
     return examine_data(data, roles, min_count=min_count, progress=progress)
-
-
-def _refuse_idle(asked: Doctor) -> None:
-    """Refuse options of how data are read, which the configuration of a run says."""
-    for name in ("layout", "key", "join_restval"):
-        if getattr(asked, name) != getattr(Doctor, name):
-            raise UserError(
-                f"--{name.replace('_', '-')} changes nothing for a run, whose configuration says how its data are read"
-                f" (data.{name}); leave it out"
-            )
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -13,6 +13,7 @@ import tyro
 from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE
+from rungwise.core.text import idle_beside
 from rungwise.jobs import (
     ADVANCED,
     Captions,
@@ -53,6 +54,12 @@ class Inspect:
     join_restval: JoinRestval = field(default=False, metadata=ADVANCED)
     captions_only: bool = field(default=False, metadata=ADVANCED)
     quick: bool = False
+
+    IDLE = (
+        idle_beside(
+            "quick contact_sheet", "captions_only", remedy="leave one of them out: {captions_only} looks at no pictures"
+        ),
+    )
 
 
 def main(arguments: list[str]) -> int:

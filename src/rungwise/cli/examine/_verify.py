@@ -15,12 +15,15 @@ from rungwise.core import Check, MissingExtraError, UncheckedError, UserError, c
 from rungwise.core.disk import DROPPINGS, check_seal, has_seal
 from rungwise.core.disk.locks import LOCKS
 from rungwise.core.disk.staging import is_draft
-from rungwise.jobs import ADVANCED, Device, say
+from rungwise.core.text import IdleCase, idle_where, refuse_idle
+from rungwise.jobs import ADVANCED, Device, flag, say
 
 if TYPE_CHECKING:
     from rungwise.index.layout.manifest import Manifest
     from rungwise.models import DualEncoder
 
+_WITH_INDEX = ("an index", "a folder of runs or indexes")
+"""Kinds of which pictures and captions are encoded anew."""
 UNCHECKED = 3
 """Exit status where nothing wrong was found, but something could not be checked."""
 
@@ -48,6 +51,15 @@ class Verify:
     encode: bool = True
     device: Device = field(default=None, metadata=ADVANCED)
 
+    IDLE = (
+        idle_where(
+            "model sample device",
+            lambda asked: not asked.encode,
+            "with {no_encode}, which encodes nothing",
+            "leave one of them out",
+        ),
+    )
+
 
 def main(arguments: list[str]) -> int:
     """Check, and print the results."""
@@ -57,6 +69,8 @@ def main(arguments: list[str]) -> int:
     from rungwise.index.stores import named
 
     what, checks = _kind(asked)
+    if what not in _WITH_INDEX:
+        refuse_idle(asked, _of_others(what), option=flag)
     say(f"{named(asked.folder)}: {what}")
     found = []
     for check in checks:
@@ -66,6 +80,11 @@ def main(arguments: list[str]) -> int:
     if any(check.wrong for check in found):
         return 2
     return UNCHECKED if not found or any(check.unchecked for check in found) else 0
+
+
+def _of_others(what: str) -> IdleCase:
+    """The case that no index is checked, so that nothing is encoded."""
+    return idle_where("model sample device", lambda _: True, f"for {what}, and is for an index")
 
 
 def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
@@ -83,7 +102,7 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
     if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK):
         raise UserError(f"{folder}: may not be read; change its permissions")
     if index_storage.is_index(folder):
-        return "an index", verify_index(folder, _model_of(asked) if asked.encode else None, asked.sample)
+        return _WITH_INDEX[0], verify_index(folder, _model_of(asked) if asked.encode else None, asked.sample)
     if is_backup(folder):
         return "a backup of an index", verify_backup(folder)
     if (folder / relevance_storage.HEADER).is_file():
@@ -98,7 +117,7 @@ def _kind(asked: Verify) -> tuple[str, Iterator[Check]]:
         return "a run", _run(folder)
     inner = sorted(one for pattern in ("*", "*/*") for one in folder.glob(pattern) if one.is_dir())
     if parts := [one for one in inner if index_storage.is_index(one) or is_run(one)]:
-        return "a folder of runs or indexes", _parts(asked, parts)
+        return _WITH_INDEX[1], _parts(asked, parts)
     if folder.is_dir() and row_cache.is_cache(folder):
         return "cached features or pictures", _cache(folder)
     if is_regular(folder) and (file := _of_file(folder)) is not None:

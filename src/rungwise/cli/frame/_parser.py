@@ -26,7 +26,8 @@ from rungwise.core import UserError
 from rungwise.core.compute import ADDRESS, LOCAL
 from rungwise.core.disk.folders import require_writable
 from rungwise.core.network import address_of
-from rungwise.core.text import near_names
+from rungwise.core.text import near_names, refuse_idle
+from rungwise.jobs import flag
 
 T = TypeVar("T")
 
@@ -120,9 +121,33 @@ def parse(
         if not end.code:
             raise
         raise UserError(f"{_reason(said.getvalue())}; {command} --help lists the options") from None
+    _refuse_idle(asked, _typed(before))
     if os.environ.get("RANK", "0") == "0":  # of the processes of a run, the first one alone writes
         _require_places(asked)
     return asked
+
+
+def _typed(words: Sequence[str]) -> frozenset[str]:
+    """Options among words, as they are named in the dataclass, in its groups, and with ``no`` taken away."""
+    names = (word.partition("=")[0].removeprefix("--") for word in words if word.startswith("--"))
+    return frozenset(name.removeprefix("no-").replace("-", "_") for name in names)
+
+
+def _refuse_idle(asked: Any, typed: frozenset[str], prefix: str = "") -> None:
+    """Refuse options that change nothing, also those of groups (:func:`rungwise.core.text.refuse_idle`)."""
+    own = frozenset(one.removeprefix(prefix) for one in typed if one.startswith(prefix))
+    hints = get_type_hints(type(asked), include_extras=True)
+
+    def option(name: str) -> str:
+        _, given, is_positional = _unwrapped(hints.get(name))
+        return ((given and given.metavar) or name.upper()).strip("[]") if is_positional else flag(f"{prefix}{name}")
+
+    refuse_idle(asked, typed=own, option=option)
+    for field in fields(asked):
+        if is_dataclass(value := getattr(asked, field.name)):
+            given = _unwrapped(hints[field.name])[1]
+            name = field.name if given is None or given.name is None else given.name
+            _refuse_idle(value, typed, f"{prefix}{name}." if name else prefix)
 
 
 def _refuse_empty_names(written: Iterable[str], words: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rungwise.cli.frame import IndexFolder, parse
 from rungwise.core import UserError
+from rungwise.core.text import idle_where, idle_without
 from rungwise.jobs import ADVANCED, AlteredModel, Device, console, messages_apart, progress_bar, say
 
 if TYPE_CHECKING:
@@ -71,6 +72,21 @@ class CheckIndex:
     device: Device = field(default=None, metadata=ADVANCED)
     altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
+
+    IDLE = (
+        idle_without("loss loss_in", "tune"),
+        idle_where(
+            "model device altered_model",
+            lambda asked: not asked.takes_model,
+            "without {queries} FILE: the index has the vectors of its own queries",
+            "give both, or leave {} out",
+        ),
+    )
+
+    @property
+    def takes_model(self) -> bool:
+        """Queries of a file are asked, which a model encodes."""
+        return self.queries is not None and self.queries not in _OWN
 
 
 def main(arguments: list[str]) -> int:
@@ -180,22 +196,9 @@ def _refuse_mistakes(asked: CheckIndex) -> None:
     for option, number in (("--number", asked.number), ("--k", asked.k)):
         if number < 1:
             raise UserError(f"{option} must be at least 1, got {number}")
-    for option, idle in (("--loss", asked.loss is not None), ("--loss-in", asked.loss_in is not None)):
-        if idle and not asked.tune:
-            raise UserError(f"{option} does nothing without --tune; give both, or leave {option} out")
     if asked.loss is not None and not 0 <= asked.loss < 1:
         raise UserError(f"--loss must be a share from 0 to below 1, such as 0.001, got {asked.loss:g}")
-    takes_model = asked.queries is not None and asked.queries not in _OWN
-    for option, given in (
-        ("--model", asked.model),
-        ("--device", asked.device),
-        ("--altered-model", asked.altered_model),
-    ):
-        if given and not takes_model:
-            raise UserError(
-                f"{option} does nothing without --queries FILE: the index has the vectors of its own queries"
-            )
-    if takes_model and not Path(str(asked.queries)).is_file():
+    if asked.takes_model and not Path(str(asked.queries)).is_file():
         raise UserError(
             f"--queries {asked.queries}: no such file; name a file with one query a line, or write captions or pictures"
         )

@@ -14,6 +14,7 @@ from rungwise.cli.frame import IndexFolder, parse
 from rungwise.core import UserError, summary
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER, require_writable_folder
 from rungwise.core.network import address_of
+from rungwise.core.text import idle_beside
 from rungwise.jobs import say
 
 
@@ -76,6 +77,8 @@ class RestoreIndex:
     store: Annotated[str, tyro.conf.arg(metavar="NAME")] = "auto"
     overwrite: bool = False
     check: bool = False
+
+    IDLE = (idle_beside("out store overwrite", "check", remedy="leave one of them out: {check} writes nothing"),)
 
 
 def compact(arguments: list[str]) -> int:

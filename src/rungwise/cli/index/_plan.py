@@ -14,6 +14,7 @@ from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import printable
+from rungwise.core.text import idle_beside, idle_where, idle_without
 from rungwise.jobs import ADVANCED, messages_apart, say
 from rungwise.planning import (
     MOST_PICTURES,
@@ -36,7 +37,6 @@ _EXAMPLES = (
 )
 
 
-_USES = {"--folder": "writes", "--stored": "searches"}
 _COUNT = PrimitiveConstructorSpec(
     nargs=1,
     metavar="N",
@@ -71,12 +71,20 @@ class PlanCollection(Need):
     folder: Path | None = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
     json: bool = False
 
+    IDLE = (
+        idle_without("stored measured_rows folder", "measure"),
+        idle_beside("measured_rows", "stored", remedy="leave one of them out: an index is searched as it is"),
+        idle_where(
+            "device",
+            lambda asked: asked.pictures_per_second is not None and not asked.measure,
+            "beside {pictures_per_second}, which says how fast pictures are encoded",
+        ),
+    )
+
 
 def main(arguments: list[str]) -> int:
     """Plan, and print the plan."""
     asked = parse(PlanCollection, arguments, "rungwise plan", examples=_EXAMPLES)
-    if not asked.measure and (option := "--folder" if asked.folder else "--stored" if asked.stored else ""):
-        raise UserError(f"{option} says where --measure {_USES[option]}; give both or neither")
     if not 1 <= asked.measured_rows <= MOST_PICTURES:
         raise UserError(f"--measured-rows {asked.measured_rows}: must be at least 1")
     with messages_apart(asked.json):

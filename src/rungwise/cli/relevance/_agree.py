@@ -12,7 +12,8 @@ import tyro
 from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FILE
-from rungwise.jobs import ADVANCED, Layout, MemberKey, Seldom, console, say, say_issues
+from rungwise.core.text import idle_where, idle_without, refuse_idle
+from rungwise.jobs import ADVANCED, Layout, MemberKey, Seldom, console, flag, say, say_issues
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,6 +27,7 @@ _EXAMPLES = (
 )
 _HEADS = {"all": "all pairs", "others": "not written\nfor each other", "apart": "a caption apart\nfrom itself"}
 _MOST_DRAWS = 100_000
+_OF_PAIRS = idle_where("references", lambda _: True, "for judgements of pairs, which bring no texts of their own")
 
 
 @dataclass
@@ -57,6 +59,11 @@ class Agree:
     draws: int = field(default=200, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
 
+    IDLE = (
+        idle_without("layout key with_pictures", "data"),
+        idle_where("seed", lambda asked: asked.draws == 0, "with {draws} 0, which draws nothing"),
+    )
+
 
 def main(arguments: list[str]) -> int:
     """Read judgements, compare them with the source, and print."""
@@ -71,8 +78,8 @@ def main(arguments: list[str]) -> int:
     pairs = isinstance(judged, RatedPairs)
     if pairs and asked.data is None:
         raise UserError(f"{judged.name}: its judgements name images and captions; give the collection with --data")
-    if pairs and asked.references is not None:
-        raise UserError("--references is for judgements that bring their own texts; leave it out")
+    if pairs:
+        refuse_idle(asked, _OF_PAIRS, option=flag)
     data = None
     if asked.data is not None:
         data = read(asked.data, layout=asked.layout, key=asked.key, captions_only=not asked.with_pictures)
@@ -109,9 +116,6 @@ def _check(asked: Agree) -> None:
         raise UserError(f"--seed must be 0 or more, got {asked.seed}")
     if asked.references is not None and asked.references < 1:
         raise UserError(f"--references must be at least 1, got {asked.references}")
-    for option, given in (("--layout", asked.layout is not None), ("--key", asked.key != Agree.key)):
-        if given and asked.data is None:
-            raise UserError(f"{option} changes nothing without --data; give both, or leave {option} out")
     if not asked.judgements:
         raise UserError("no file of judgements is given; write it after the source")
 

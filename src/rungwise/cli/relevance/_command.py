@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -15,15 +15,12 @@ from rungwise.cli.frame import parse, with_ray
 from rungwise.core import UserError
 from rungwise.core.disk import replacing
 from rungwise.core.disk.folders import WRITTEN_FILE
-from rungwise.core.text import near_names
+from rungwise.core.text import idle_beside, idle_without, near_names
 from rungwise.jobs import ADVANCED, console, flag, say, say_issues
 from rungwise.jobs.sources import MadeDegrees, SaveOptions, made_degrees
 from rungwise.relevance.combine import Cascade
 from rungwise.relevance.config import CONFIGS, SOURCES, Building, HumanConfig, SourceConfig
 from rungwise.relevance.human import HumanJudgements
-
-_GOES_WITH = {"shares": "show_rungs", "examples": "show_rungs"}
-"""Options that do nothing without another."""
 
 TASKS = {
     "train-cross-encoder": (
@@ -70,6 +67,8 @@ class Described:
     shares: tuple[float, ...] = field(default=(), metadata=ADVANCED)
     examples: int | None = field(default=None, metadata=ADVANCED)
     pairs: int | None = field(default=None, metadata=ADVANCED)
+
+    IDLE = (idle_without("shares examples", "show_rungs"), idle_beside("shares", "thresholds"))
 
 
 def main(arguments: list[str]) -> int:
@@ -141,15 +140,9 @@ def _parsed(kind: type[SourceConfig], arguments: list[str]) -> tuple[SourceConfi
 
 
 def _check_options(described: Described) -> None:
-    """Refuse options that would do nothing, and meaningless numbers."""
-    given = {one.name for one in fields(described) if getattr(described, one.name) not in (None, ())}
-    for name, other in _GOES_WITH.items():
-        if name in given and other not in given:
-            raise UserError(f"{flag(name)} does nothing without {flag(other)}; give both or neither")
-    if described.shares and described.thresholds:
-        raise UserError("--shares does nothing beside --thresholds; give one of them")
+    """Refuse meaningless numbers."""
     for name in ("examples", "pairs"):
-        if name in given and getattr(described, name) < 1:
+        if getattr(described, name) is not None and getattr(described, name) < 1:
             raise UserError(f"{flag(name)} must be at least 1, got {getattr(described, name)}")
     if not all(high > low for high, low in pairwise((math.inf, *described.thresholds, -math.inf))):
         raise UserError(f"--thresholds must be numbers that fall, got {_spaced(described.thresholds)}")

@@ -12,6 +12,7 @@ from rungwise.cli.frame import Data, parse
 from rungwise.core import UserError, digest_of_parts
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
+from rungwise.core.text import idle_where, idle_without
 from rungwise.jobs import (
     ADVANCED,
     AlteredModel,
@@ -74,11 +75,22 @@ class ModelScoresCommand:
     altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
     cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
 
+    IDLE = (
+        idle_without("top", "out"),
+        idle_without("direction", "top"),
+        idle_where(
+            "least_cosine",
+            lambda asked: asked.precision != "auto",
+            "without {precision} auto",
+            "give both, or leave {} out",
+        ),
+    )
+
 
 def main(arguments: list[str]) -> int:
     """Read the data, encode them, and write the degrees."""
     asked = parse(ModelScoresCommand, arguments, _COMMAND, examples=_EXAMPLES)
-    _refuse_idle(asked)
+    _check(asked)
     if asked.vectors is not None:
         require_ending(asked.vectors)
     usable_cache(asked.cache)
@@ -115,13 +127,9 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _refuse_idle(asked: ModelScoresCommand) -> None:
+def _check(asked: ModelScoresCommand) -> None:
     if asked.out is None and asked.vectors is None:
         raise UserError("nothing is to be written: give --out FOLDER for degrees, or --vectors FILE.npz")
-    if asked.top is not None and asked.out is None:
-        raise UserError("--top does nothing without --out; give both or neither")
-    if asked.direction is not None and asked.top is None:
-        raise UserError("--direction does nothing without --top; give both or neither")
     if asked.top is not None and asked.top < 1:
         raise UserError(f"--top must be at least 1, got {asked.top}")
 

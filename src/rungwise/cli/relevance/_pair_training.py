@@ -16,6 +16,7 @@ from rungwise.cli.frame import parse
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import format_duration
+from rungwise.core.text import idle_where, idle_without
 from rungwise.data import DEV, TEST, ScoredPairs, read_scored_pairs, sharing_texts, with_drawn_splits, within
 from rungwise.jobs import ADVANCED, Device, chosen_device, program, progress_bar, say, say_issues
 
@@ -28,9 +29,6 @@ _EXAMPLES = (
     f"{_COMMAND} scored.csv --scale 0,5 --out grader",
     f"{_COMMAND} pairs.csv --out slow --distil-into fast",
 )
-_GOES_WITH = dict.fromkeys(("captions", "unlabelled", "bi_encoder", "distil_epochs"), "distil_into") | {
-    "layout": "captions"
-}
 
 
 @dataclass
@@ -78,6 +76,14 @@ class TrainCrossEncoder:
     unlabelled: int | None = field(default=None, metadata=ADVANCED)
     distil_epochs: int | None = field(default=None, metadata=ADVANCED)
 
+    IDLE = (
+        idle_without("captions unlabelled bi_encoder distil_epochs", "distil_into"),
+        idle_without("layout", "captions"),
+        idle_where(
+            "captions", lambda asked: asked.unlabelled == 0, "with {unlabelled} 0, which draws no pairs of them"
+        ),
+    )
+
 
 def main(arguments: list[str]) -> int:
     """Train, measure and save a cross-encoder; distil it where requested."""
@@ -116,11 +122,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _check(asked: TrainCrossEncoder) -> None:
-    """Refuse options that would do nothing, and meaningless numbers."""
-    for name, other in _GOES_WITH.items():
-        if getattr(asked, name) is not None and getattr(asked, other) is None:
-            flag, needed = (f"--{one.replace('_', '-')}" for one in (name, other))
-            raise UserError(f"{flag} does nothing without {needed}; give both or neither")
+    """Refuse meaningless numbers."""
     for name in ("threads", "unlabelled", "distil_epochs"):
         value = getattr(asked, name)
         least = 0 if name == "unlabelled" else 1

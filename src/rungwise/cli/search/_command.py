@@ -79,9 +79,3 @@ def _check(asked: SearchCommand) -> None:
     check(asked)
     if asked.paths and asked.json:
         raise UserError("--paths and --json contradict each other; give one")
-    if asked.print0 and not asked.paths:
-        raise UserError("--print0 is about the paths that --paths prints; add --paths, or leave it out")
-    if asked.why and not asked.query:
-        raise UserError("--why is about the words of a query; write some")
-    if asked.why and asked.rerank is None and not asked.is_remote:
-        raise UserError("--why needs a model that reads regions and words; name one: --rerank MODEL")

@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FOLDER
+from rungwise.core.text import idle_where, idle_without
 from rungwise.jobs import ADVANCED
 from rungwise.jobs.searches import Search
 
@@ -34,3 +35,15 @@ class SearchCommand(Search):
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     copy_to: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = field(default=None, metadata=WRITTEN_FOLDER)
     why: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+
+    IDLE = (
+        *Search.IDLE,
+        idle_without("print0", "paths"),
+        idle_where("why", lambda asked: not asked.query, "without words to look for", "leave it out, or add some"),
+        idle_where(
+            "why",
+            lambda asked: asked.rerank is None and not asked.is_remote,
+            "without a model that reads regions and words",
+            "leave it out, or name one: {rerank} MODEL",
+        ),
+    )

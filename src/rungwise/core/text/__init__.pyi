@@ -1,3 +1,9 @@
+from ._idle_options import IdleCase as IdleCase
+from ._idle_options import idle_beside as idle_beside
+from ._idle_options import idle_where as idle_where
+from ._idle_options import idle_without as idle_without
+from ._idle_options import is_given as is_given
+from ._idle_options import refuse_idle as refuse_idle
 from ._linear import near_names as near_names
 from ._linear import normalised as normalised
 from ._linear import unescaped as unescaped

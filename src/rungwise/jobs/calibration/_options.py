@@ -10,6 +10,7 @@ import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.core.output import short_repr
+from rungwise.core.text import IdleCase, idle_where, idle_without
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import (
     ADVANCED,
@@ -26,6 +27,9 @@ from rungwise.jobs._options import (
     Precision,
     given,
 )
+
+_OF_LEARNING = "query_file relevance relevant_from out queries"
+_OF_DATA = "split layout key join_restval precision least_cosine cache"
 
 
 @dataclass
@@ -70,11 +74,37 @@ class Calibrate(JobOptions):
     altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
     cache: Cache = field(default=None, metadata=ADVANCED | WRITTEN_FOLDER)
 
+    IDLE = (
+        idle_where(
+            f"{_OF_LEARNING} {_OF_DATA} device altered_model",
+            lambda asked: asked.show,
+            "with {show}, which learns nothing",
+        ),
+        idle_without("relevant_from", "relevance"),
+        idle_where(_OF_DATA, lambda asked: asked.data is None, "without DATA", "give both, or leave {} out"),
+        idle_where(
+            "least_cosine",
+            lambda asked: asked.precision != "auto",
+            "without {precision} auto",
+            "give both, or leave {} out",
+        ),
+    )
+
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
         self.model, self.index = _folder_of(self.model), _folder_of(self.index)
         super().__post_init__()
+
+
+def of_grades() -> IdleCase:
+    """The case that people graded enough of an index, so that their grades alone teach."""
+    return idle_where(
+        "relevance relevant_from queries query_file",
+        lambda _: True,
+        "without DATA, since people graded this index and their grades teach",
+        "leave it out, or give DATA",
+    )
 
 
 def _folder_of(given: Any) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from rungwise.calibration import (
 from rungwise.core import UserError, is_regular
 from rungwise.core.disk import require_writable_file, usable_cache
 from rungwise.core.output import printable, short_repr
-from rungwise.core.text import evenly_spread
+from rungwise.core.text import evenly_spread, refuse_idle
 from rungwise.data import ImageCaptions
 from rungwise.encoders.pretrained import ModelSource
 from rungwise.evaluation.inputs import checked_degrees, read_relevance, similarity_source, split_key
@@ -31,8 +30,8 @@ from rungwise.index import Index, Searcher
 from rungwise.index.layout import manifest
 from rungwise.jobs._job import function_of
 from rungwise.jobs._models import model_of, read_dual_encoder, read_model_of
-from rungwise.jobs._terminal import console, say, say_issues
-from rungwise.jobs.calibration._options import Calibrate
+from rungwise.jobs._terminal import console, flag, say, say_issues
+from rungwise.jobs.calibration._options import Calibrate, of_grades
 from rungwise.jobs.calibration._reach import say_out_of_reach
 from rungwise.jobs.calibration._render import render_comparison, render_kept, render_queries, unlearnable, verdict
 from rungwise.jobs.evaluation import ScoredInputs, read_part, scored_by
@@ -47,14 +46,10 @@ from rungwise.quality.typed_queries import (
 from rungwise.relevance import Degrees
 from rungwise.relevance.description.describe import relevant_from
 
-_OF_READING = ("split", "layout", "key", "join_restval")
-"""Options of how DATA are read."""
 _OF_LABELS = "labels"
 """Source of degrees for a model that was chosen by labels."""
 _MOST_ASKED = 500
 """Largest number of queries that people asked of a server, the most asked first."""
-_USUAL = {one.name: one.default for one in fields(Calibrate)}
-"""What each option is where it is not given."""
 _MOST_PAIRS = 100_000_000
 """Largest number of pairs of queries and pictures: 1.6 GB with all that is known of them."""
 
@@ -97,11 +92,8 @@ def calibrated(asked: Calibrate) -> LearntCalibration:
         raise UserError(f"--out {asked.out} and the index {asked.index}: it is kept in one place; give one of them")
     if asked.queries < FEWEST_QUERIES:
         raise UserError(f"--queries must be at least {FEWEST_QUERIES} to learn anything, got {asked.queries}")
-    if asked.relevant_from is not None:
-        if not math.isfinite(asked.relevant_from):
-            raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
-        if asked.relevance is None:
-            raise UserError("--relevant-from changes nothing without --relevance; leave it out, or give both")
+    if asked.relevant_from is not None and not math.isfinite(asked.relevant_from):
+        raise UserError(f"--relevant-from {asked.relevant_from}: give the least degree that counts as relevant")
     if asked.query_file is not None and asked.relevance is not None:
         raise UserError("--query-file and --relevance: degrees are of captions, not of your queries; give one of them")
     _require_place(asked)
@@ -136,9 +128,6 @@ def _show(asked: Calibrate) -> LearntCalibration:
     """Print what the calibration that is kept says of itself."""
     if asked.data is not None:
         raise UserError(f"--show prints what is kept and learns nothing from {asked.data}; leave one of them out")
-    for name in ("query_file", "relevance", "relevant_from", *_OF_READING, "out", "queries"):
-        if getattr(asked, name) != _USUAL[name]:
-            raise UserError(f"--{name.replace('_', '-')} changes nothing with --show; leave it out")
     file = (asked.index or Path(str(asked.model))) / CALIBRATION
     if not is_regular(file):
         raise UserError(
@@ -162,7 +151,6 @@ def _of_index(asked: Calibrate) -> LearntCalibration:
     """Learn from people's grades on the page of an index, or else from its captions and columns."""
     if asked.index is None:
         raise UserError(f"{asked.model}: no index, and a model learns from captions; give MODEL DATA, or an INDEX")
-    _refuse_idle(asked, (*_OF_READING, "cache", "precision", "least_cosine"), "DATA")
     own = () if asked.query_file is None else read_queries(asked.query_file)
     index = Index.open(asked.index)
     grades = index.grades()
@@ -170,8 +158,7 @@ def _of_index(asked: Calibrate) -> LearntCalibration:
     graded = len(grades.by_query())
     by_grades = graded >= FEWEST_QUERIES
     if by_grades:
-        idle = ("relevance", "relevant_from", "queries", "query_file")
-        _refuse_idle(asked, idle, "DATA, since people graded this index")
+        refuse_idle(asked, of_grades(), option=flag)
     other = None if Path(str(asked.model)) == asked.index else asked.model
     model = read_model_of(index, other, asked.device, altered=asked.altered_model)
     searcher = Searcher(index, model)
@@ -188,14 +175,6 @@ def _of_index(asked: Calibrate) -> LearntCalibration:
         say(f"{learnt:,} queries that people asked of the server are among those learnt from")
     queries, source = _taught(asked, None, collection, own)
     return _decide(asked, index, queries, old if old.learnt else None, source, index.manifest.model_fingerprint)
-
-
-def _refuse_idle(asked: Calibrate, names: Sequence[str], without: str) -> None:
-    """Refuse options that would change nothing, since they are a misunderstanding."""
-    for name in names:
-        if getattr(asked, name) != _USUAL[name]:
-            flag = f"--{name.replace('_', '-')}"
-            raise UserError(f"{flag} changes nothing without {without}; leave it out")
 
 
 def _taught(

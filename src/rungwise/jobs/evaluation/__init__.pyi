@@ -3,6 +3,7 @@ from ._inputs import place_of as place_of
 from ._inputs import read_part as read_part
 from ._inputs import scored_by as scored_by
 from ._inputs import scores_of as scores_of
+from ._options import IDLE_CASES as IDLE_CASES
 from ._options import Evaluate as Evaluate
 from ._run import Shown as Shown
 from ._run import evaluate as evaluate

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from rungwise.core import is_regular, user_path
 from rungwise.core.disk.folders import WRITTEN_FILE, WRITTEN_FOLDER
 from rungwise.core.output import short_repr
+from rungwise.core.text import idle_where, idle_without
 from rungwise.jobs._job import PYTHON, JobOptions, OnlyPython
 from rungwise.jobs._options import (
     ADVANCED,
@@ -69,7 +71,61 @@ else:  # what a command line can give
     Settings = Named = Function = OnlyPython[object]
 
 
+_NO_DATA, _NO_MODEL, _BOTH = "without DATA", "without a model", "give both, or leave {} out"
 _VALUES = {"settings": "EvaluationSettings", "provenance": "Provenance"}
+_OF_MEASURING = (
+    "data image_embeddings text_embeddings similarity ranked_lists captions_per_image image_of_caption split"
+    " captions_only layout key join_restval protocol positives calibration relevance rerank top by_class report"
+    " thresholds beside card false_negatives right_from shards ray device precision least_cosine altered_model cache"
+    " similarity_function provenance settings"
+)
+"""Options of what is measured, and how."""
+IDLE_CASES = (
+    idle_where(
+        _OF_MEASURING,
+        lambda asked: asked.has_result,
+        "for a result, which is kept as it was measured",
+        "leave it out, or evaluate the model anew",
+    ),
+    idle_without("top", "rerank", remedy="leave it out, or name a second model"),
+    idle_where(
+        "rerank", lambda asked: not asked.has_data, f"{_NO_DATA}, whose pictures and captions the model reads", _BOTH
+    ),
+    idle_where("by_class", lambda asked: asked.protocol != "labels", "without {protocol} labels", _BOTH),
+    idle_where(
+        "calibration",
+        lambda asked: not asked.reads_ends,
+        'without a measure of where relevance ends, such as {measures} "CutF1(0.5)"',
+        _BOTH,
+    ),
+    idle_where(
+        "relevance",
+        lambda asked: not asked.reads_degrees,
+        "without a measure that reads degrees, such as {measures} nDCG@10, and without {report} or {false_negatives}",
+        "leave it out, or ask for one of them",
+    ),
+    idle_without("beside thresholds", "report"),
+    idle_where(
+        "right_from",
+        lambda asked: asked.false_negatives is None and asked.report is None and not asked.judgements,
+        "without {false_negatives} or {report}, or {positives} with judgements",
+        _BOTH,
+    ),
+    idle_without("dataset", "paper"),
+    idle_where(
+        "split captions_only layout key join_restval",
+        lambda asked: not asked.has_data,
+        _NO_DATA,
+        _BOTH,
+    ),
+    idle_where("card", lambda asked: not asked.has_model, _NO_MODEL, _BOTH),
+    idle_where(
+        "device altered_model precision least_cosine cache", lambda asked: not asked.runs_a_model, _NO_MODEL, _BOTH
+    ),
+    idle_where("least_cosine", lambda asked: asked.precision != "auto", "without {precision} auto", _BOTH),
+    idle_without("similarity_function", "image_embeddings"),
+)
+"""What makes options of an evaluation change nothing; the first case that is there is said."""
 
 
 @dataclass
@@ -172,6 +228,8 @@ class Evaluate(JobOptions):
     provenance: Named = field(default=None, metadata=PYTHON)
     settings: Settings = field(default=None, metadata=PYTHON)
 
+    IDLE = (*IDLE_CASES, idle_without("names paper", "report"))  # a command prints published rows and names, too
+
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
@@ -198,3 +256,50 @@ class Evaluate(JobOptions):
         """Scores are given rather than a model that makes them."""
         arrays = (self.image_embeddings, self.text_embeddings, self.similarity)
         return any(one is not None for one in arrays) or bool(self.ranked_lists)
+
+    @property
+    def has_data(self) -> bool:
+        """Data are given: by name, or in the place of MODEL where scores are given."""
+        return self.data is not None or (self.has_scores and self.model is not None)
+
+    @property
+    def has_model(self) -> bool:
+        """A model is given that makes the scores."""
+        return self.model is not None and not (self.has_scores and self.data is None)
+
+    @property
+    def has_result(self) -> bool:
+        """A result stands in the place of MODEL: itself, or the JSON file that holds it."""
+        if not isinstance(self.model, str):
+            return self.model is not None and not hasattr(self.model, "fingerprint")
+        return self.has_model and Path(self.model).suffix.lower() == ".json" and is_regular(Path(self.model))
+
+    @property
+    def runs_a_model(self) -> bool:
+        """A model is run: the one that is measured, one that reranks, or one beside it in the report."""
+        return self.has_model or self.rerank is not None or len(self.beside) == 1
+
+    @property
+    def reads_ends(self) -> bool:
+        """A measure reads where relevance ends."""
+        return any(one.reads_ends for one in self._parsed_measures())
+
+    @property
+    def reads_degrees(self) -> bool:
+        """A measure, or a file that is written, reads degrees of relevance."""
+        files = self.report is not None or self.false_negatives is not None
+        return files or any(one.graded or one.reads_ends for one in self._parsed_measures())
+
+    @property
+    def judgements(self) -> tuple[Path, ...]:
+        """The files of ``positives`` that hold people's judgements; the reader reports what is no file."""
+        from rungwise.relevance.human import is_of_people
+
+        files = self.positives if isinstance(self.positives, tuple) else ()
+        return tuple(path for path in map(user_path, files) if is_regular(path) and is_of_people(path))
+
+    def _parsed_measures(self) -> tuple[Measure | Total, ...]:
+        from rungwise.evaluation import protocol_named
+        from rungwise.metrics import parse_all
+
+        return parse_all(self.measures or protocol_named(self.protocol).measures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rungwise.core import UserError, is_regular, user_path
+from rungwise.core import UserError, user_path
 from rungwise.evaluation import (
     HumanPositives,
     positives_from_json,
@@ -17,14 +17,8 @@ from rungwise.evaluation.judgements import RightAnswers
 from rungwise.jobs._terminal import say_issues
 from rungwise.jobs.evaluation._inputs import ScoredInputs
 from rungwise.jobs.evaluation._options import Evaluate
-from rungwise.relevance.human import is_of_people
 
 _TWO = "IMAGE_TO_CAPTION.json CAPTION_TO_IMAGE.json"
-
-
-def of_people(asked: Evaluate) -> tuple[Path, ...]:
-    """The files of --positives that hold human judgements; the reader reports what is no file."""
-    return tuple(path for path in map(user_path, _files(asked)) if is_regular(path) and is_of_people(path))
 
 
 def _files(asked: Evaluate) -> tuple[Path, ...]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rungwise.core import UserError, is_regular
+from rungwise.core import UserError
 from rungwise.core.disk import replacing, require_writable_file, usable_cache
 from rungwise.core.output import Progress, short_repr
 from rungwise.data import ImageCaptions
@@ -35,11 +35,11 @@ from rungwise.evaluation.report import curve_measures
 from rungwise.evaluation.statistics import Intervals
 from rungwise.evaluation.tables import PublishedRow
 from rungwise.jobs._job import function_of
-from rungwise.jobs._terminal import console, flag, say
+from rungwise.jobs._terminal import console, say
 from rungwise.jobs.evaluation._cutoffs import read_ends
 from rungwise.jobs.evaluation._inputs import ScoredInputs, is_place, read_beside, read_scored
 from rungwise.jobs.evaluation._options import Evaluate
-from rungwise.jobs.evaluation._positives import of_people, read_people, read_positives, refuse_beside_people
+from rungwise.jobs.evaluation._positives import read_people, read_positives, refuse_beside_people
 from rungwise.metrics import Measure, SimilaritySource, Total, parse_all, positives_of
 from rungwise.models.io import CARD
 from rungwise.runs import is_run_folder, keep_result
@@ -86,8 +86,8 @@ def evaluated(asked: Evaluate, *, intervals: bool = False, show: Callable[[Shown
         require_writable_file(Path(asked.model) / CARD)
     protocol_named(asked.protocol)  # a mistake in a name should not wait for a model
     parse_all(asked.measures)
-    people = of_people(asked)
-    _refuse_idle_options(asked, people)
+    people = asked.judgements
+    _refuse_what_contradicts(asked)
     refuse_beside_people(asked, people)
     scored = read_scored(asked)
     scored.refuse_own_opinion(scored.relevance)
@@ -134,23 +134,13 @@ def evaluated(asked: Evaluate, *, intervals: bool = False, show: Callable[[Shown
 
 def _kept_result(asked: Evaluate) -> Result | None:
     """The result that stands in the place of a model: itself, or the JSON file that holds it."""
-    if isinstance(asked.model, Result):
-        return asked.model
-    if not is_place(asked.model) or Path(asked.model).suffix.lower() != ".json" or not is_regular(Path(asked.model)):
+    if not asked.has_result:
         return None
-    return Result.from_json(asked.model)
+    return asked.model if isinstance(asked.model, Result) else Result.from_json(str(asked.model))
 
 
 def _of_result(asked: Evaluate, kept: Result, intervals: bool, show: Callable[[Shown], None] | None) -> Result:
     """Print, and write, what a result says of the measures that are asked for."""
-    usual = Evaluate(quiet=asked.quiet)
-    taken = {"model", "measures", "out", "paper", "dataset", "quiet"}
-    for one in fields(Evaluate):  # and not what a command says of how it is shown
-        if one.name not in taken and getattr(asked, one.name) != getattr(usual, one.name):
-            raise UserError(
-                f"{flag(one.name)} changes nothing for a result, which is kept as it was measured; leave it out, or"
-                " evaluate the model anew"
-            )
     if asked.measures:
         names = {name.rpartition("/")[2] for name in kept.numbers}
         others = [one for one in asked.measures if one not in names]  # a measure of the result need not be known here
@@ -220,52 +210,23 @@ def _of_run(asked: Evaluate) -> tuple[Evaluate, Path | None]:
     return replace(asked, model=str(folder / MODEL)), folder
 
 
-def _refuse_idle_options(asked: Evaluate, people: Sequence[Path]) -> None:
-    """Refuse options that would change nothing, since they are a misunderstanding."""
-    report, false_negatives = asked.report is not None, asked.false_negatives is not None
-    has_data, reranks = asked.data is not None, asked.rerank is not None
-    runs_a_model = asked.model is not None or reranks or len(asked.beside) == 1
-    ends = _read_ends(asked.measures or protocol_named(asked.protocol).measures)
-    for option, given, other, is_there in (
-        ("--top", asked.top is not None, "--rerank", reranks),
-        ("--rerank", reranks, "DATA, whose pictures and captions the model reads", has_data),
-        ("--by-class", asked.by_class, "--protocol labels", asked.protocol == "labels"),
-        ("--calibration", asked.calibration is not None, 'a measure such as --measures "CutF1(0.5)"', ends),
-        ("--beside", bool(asked.beside), "--report", report),
-        ("--thresholds", bool(asked.thresholds), "--report", report),
-        (
-            "--right-from",
-            asked.right_from is not None,
-            "--false-negatives or --report, or --positives with judgements",
-            false_negatives or report or bool(people),
-        ),
-        ("--dataset", asked.dataset is not None, "--paper", bool(asked.paper)),
-        ("--split", asked.split != "test", "DATA", has_data),
-        ("--captions-only", asked.captions_only, "DATA", has_data),
-        ("--layout", asked.layout is not None, "DATA", has_data),
-        ("--key", asked.key != "dot", "DATA", has_data),
-        ("--join-restval", asked.join_restval, "DATA", has_data),
-        ("--device", asked.device is not None, "a model", runs_a_model),
-        ("--altered-model", asked.altered_model, "a model", runs_a_model),
-        ("--card", asked.card, "a model", asked.model is not None),
-    ):
-        if given and not is_there:
-            raise UserError(f"{option} changes nothing without {other}; give both, or leave {option} out")
+def _refuse_what_contradicts(asked: Evaluate) -> None:
+    """Refuse options that do not go with each other."""
     if asked.shards is not None or asked.ray is not None:
         _refuse_beside_shards(asked)
-    if reranks:
-        _refuse_beside_reranking(asked, ends)
+    if asked.rerank is not None:
+        _refuse_beside_reranking(asked)
     if asked.card and not (is_place(asked.model) and Path(asked.model).is_dir()):
         raise UserError(f"--card writes into the folder of a model, which {asked.model} is not; leave --card out")
     for option, given in (
         ("--captions-per-image", asked.captions_per_image is not None),
         ("--image-of-caption", asked.image_of_caption is not None),
     ):
-        if given and has_data:
+        if given and asked.data is not None:
             raise UserError(f"{option} contradicts DATA {asked.data}, which says whose each caption is; give one")
 
 
-def _refuse_beside_reranking(asked: Evaluate, ends: bool) -> None:
+def _refuse_beside_reranking(asked: Evaluate) -> None:
     """Refuse early what two models cannot answer."""
     if asked.top is not None and asked.top < 1:
         raise UserError(f"--top must be at least 1, got {asked.top}")
@@ -274,7 +235,7 @@ def _refuse_beside_reranking(asked: Evaluate, ends: bool) -> None:
         ("--card", asked.card, "a card says how one model ranks, and these numbers are of two"),
         (
             "--measures of where relevance ends",
-            ends,
+            asked.reads_ends,
             "they read the scores of one model, and these rankings are of two",
         ),
     ):

@@ -14,6 +14,7 @@ from rungwise.core import UserError, require_there
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import require_writable_folder
 from rungwise.core.network import address_of
+from rungwise.core.text import IdleCase, idle_where, refuse_idle
 from rungwise.jobs._job import function_of
 from rungwise.jobs._models import (
     DEFAULT,
@@ -27,7 +28,7 @@ from rungwise.jobs._models import (
     say_default,
 )
 from rungwise.jobs._python_values import as_collection
-from rungwise.jobs._terminal import pasted, progress_bar, say, say_issues, say_now
+from rungwise.jobs._terminal import flag, pasted, progress_bar, say, say_issues, say_now
 from rungwise.jobs.index._options import AUTO, MakeIndex
 from rungwise.parts import named_modules
 
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
     from rungwise.models import DualEncoder, IndexEncoder, LazyModel, ModelFiles, PairScorer
 
 
-_OF_READING = ("captions", "layout", "key", "exclude")
-"""Options of how a collection is read."""
+_ANEW = "--overwrite begins anew."
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,18 @@ def _with_folders(asked: MakeIndex) -> tuple[MakeIndex, ImageCaptions | None]:
             f"{given.name}: an index follows a folder, and this collection is in memory or a part of one; write it to"
             " one with its method save(FOLDER), and index that"
         )
-    for name in _OF_READING:
-        if getattr(asked, name) != getattr(MakeIndex, name):
-            raise UserError(
-                f"--{name}: {given.name} was read before, and is indexed as it was read; give it to rungwise.read, or"
-                " leave it out"
-            )
+    refuse_idle(asked, _of_collection(given.name), option=flag)
     return replace(asked, pictures=tuple(Path(one) for one in given.source.paths)), given
+
+
+def _of_collection(name: str) -> IdleCase:
+    """The case that a collection is indexed which Python read."""
+    return idle_where(
+        "captions layout key exclude",
+        lambda _: True,
+        f"for {name}, which was read before and is indexed as it was read",
+        "give it to rungwise.read, or leave it out",
+    )
 
 
 def _refuse_what_contradicts(asked: MakeIndex, watch: bool) -> None:
@@ -123,8 +128,8 @@ def _refuse_what_contradicts(asked: MakeIndex, watch: bool) -> None:
         raise UserError(f"{len(asked.pictures)} folders make one index; name it: --out INDEX")
     if asked.ray and watch:
         raise UserError("--watch looks for single changes, which one process encodes; leave --ray out")
-    if asked.workers is not None and (asked.ray is None or asked.workers < 1):
-        raise UserError(f"--workers {asked.workers}: is a number of Ray's workers, at least 1; give it with --ray")
+    if asked.workers is not None and asked.workers < 1:
+        raise UserError(f"--workers {asked.workers}: is a number of Ray's workers; give at least 1")
 
 
 class _Run:
@@ -327,6 +332,7 @@ class _Again(_Run):
         from rungwise.data import listing_of
         from rungwise.index.update import Changes
 
+        self._say_what_stays()
         start = time.perf_counter()
         before = self.index.source
         source = self._source(before)
@@ -360,6 +366,15 @@ class _Again(_Run):
             say_columns(data)
             say_cut(opened, data.captions)
         return self._update(data)
+
+    def _say_what_stays(self) -> None:
+        """Say which options of a new index this one does not follow: the same command may have made it."""
+        assert self.index is not None
+        kind, wished = self.index.manifest.store, self.asked.store
+        if wished not in ("auto", kind):
+            say(f"--store {wished} changes nothing for an index that is there: its store stays {kind}; {_ANEW}")
+        if self.asked.half and not self.index.picture_store.half:
+            say(f"--half changes nothing for an index that is there: its vectors keep full precision; {_ANEW}")
 
     def _is_up_to_date(self, source: CollectionSource) -> bool:
         """Whether nothing is to be done, as far as can be told without reading the collection or opening the model."""

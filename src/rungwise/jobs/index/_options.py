@@ -10,6 +10,7 @@ import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import short_repr
+from rungwise.core.text import idle_beside, idle_where, idle_without
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import (
     ADVANCED,
@@ -96,5 +97,17 @@ class MakeIndex(JobOptions):
     precision: PrecisionName = field(default="auto", metadata=ADVANCED)
     least_cosine: LeastCosine = field(default=0.999, metadata=ADVANCED)
     altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
+
+    IDLE = (
+        idle_without("workers", "ray"),
+        idle_beside(
+            "rehash allow_removals", "overwrite", remedy="leave one of them out: an index that is begun anew reads all"
+        ),
+        idle_where(
+            "least_cosine",
+            lambda asked: asked.precision != "auto" or asked.ray is not None,
+            "without {precision} auto, or with {ray}, which computes in float32",
+        ),
+    )
 
     __repr__ = short_repr

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
+from rungwise.core.text import IdleCase, idle_where, idle_without
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import ADVANCED, AlteredModel, AnyPath, Device, Given, ModelOrNone, Texts, given
 from rungwise.jobs._python_values import Form, refused
@@ -73,6 +74,31 @@ class Search(JobOptions):
     altered_model: Annotated[AlteredModel, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
     token: str | None = field(default=None, metadata=ADVANCED)
 
+    IDLE: ClassVar[tuple[IdleCase, ...]] = (
+        idle_where(
+            "exact rerank model device altered_model",
+            lambda asked: asked.is_remote,
+            "at a server, which decides it",
+            "leave it out, or search the folder of the index",
+        ),
+        idle_where(
+            "token",
+            lambda asked: not asked.is_remote,
+            "in a folder, and is for a server",
+            "leave it out, or give the address of a server",
+        ),
+        idle_where(
+            "diversity exact rerank words model device altered_model",
+            lambda asked: asked.compares_nothing,
+            "where {where} alone is given, which compares no pictures",
+            "leave it out, or add a text, {image} or {like}",
+        ),
+        idle_where(
+            "words rerank", lambda asked: not asked.query, "without words to look for", "leave it out, or add some"
+        ),
+        idle_without("rerank_top", "rerank", remedy="leave it out, or name a second model"),
+    )
+
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
@@ -80,6 +106,11 @@ class Search(JobOptions):
             raise UserError("--query got a picture; give it as --image")
         self.image = _read_pictures(self.image)
         super().__post_init__()
+
+    @property
+    def compares_nothing(self) -> bool:
+        """A filter alone is given."""
+        return self.where is not None and not (self.query or self.image or self.like or self.unlike)
 
     @property
     def is_remote(self) -> bool:
@@ -120,9 +151,3 @@ def check(asked: Search) -> None:
             raise UserError(f"--{name} must be at least {least}, got {value}")
     if not 0 <= asked.diversity <= 1:
         raise UserError(f"--diversity must lie in 0..1, got {asked.diversity:g}")
-    here = {"--exact": asked.exact, "--rerank": asked.rerank, "--model": asked.model, "--device": asked.device}
-    here |= {"--altered-model": asked.altered_model}
-    if asked.is_remote and (idle := [name for name, given in here.items() if given]):
-        raise UserError(f"{idle[0]} is the server's business; leave it out, or search the folder of the index")
-    if asked.token is not None and not asked.is_remote:
-        raise UserError("--token is for a server, and this is a folder; leave it out")

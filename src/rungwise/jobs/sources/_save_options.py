@@ -10,14 +10,12 @@ import tyro
 from rungwise.core import UserError
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import short_repr
+from rungwise.core.text import idle_without
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import ADVANCED, Layout, MemberKey, OneData, PathOrNone, given
 from rungwise.jobs._terminal import flag
 from rungwise.relevance import Direction
 from rungwise.relevance.config import CONFIGS, SourceConfig
-
-_GOES_WITH = {"top": "out", "shards": "top", "ray": "top", "direction": "top"}
-"""Options that do nothing without another."""
 
 
 @dataclass
@@ -48,17 +46,16 @@ class SaveOptions(JobOptions):
     shards: int | None = field(default=None, metadata=ADVANCED)
     ray: str | None = field(default=None, metadata=ADVANCED)
 
+    IDLE = (idle_without("top", "out"), idle_without("direction shards ray", "top"))
+
     __repr__ = short_repr
 
     def check(self, config: SourceConfig) -> None:
-        """Refuse options that would do nothing for a source, and meaningless numbers.
+        """Refuse shards of a source that has none, and meaningless numbers.
 
         Raises:
             UserError: Naming the first of them.
         """
-        for name, other in _GOES_WITH.items():
-            if getattr(self, name) is not None and getattr(self, other) is None:
-                raise UserError(f"{flag(name)} does nothing without {flag(other)}; give both or neither")
         if (self.shards is not None or self.ray is not None) and not config.IN_SHARDS:
             able = ", ".join(one.kind for one in CONFIGS if one.IN_SHARDS)
             raise UserError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core import UserError, from_plain
 from rungwise.core.output import short_repr
+from rungwise.core.text import refuse_idle
 from rungwise.jobs._job import called_from_python
 from rungwise.jobs._python_values import refused
 from rungwise.jobs._terminal import Seldom, flag, say, say_issues
@@ -92,6 +93,7 @@ def degrees(
         if options and not isinstance(source, str):
             config = from_plain(type(config), {**vars(config), **options}, config.kind)
         asked = SaveOptions(data, split, layout, key, captions_only, out, top, direction, shards, ray, quiet=quiet)
+        refuse_idle(asked, option=flag)
         made = made_degrees(config, asked)
         return made.source if asked.out is None else load(asked.out)
 
@@ -107,6 +109,7 @@ def made_degrees(config: SourceConfig, asked: SaveOptions) -> MadeDegrees:
     from rungwise.relevance.storage.pair_cache import PairCache
     from rungwise.relevance.storage.saved import refuse_other
 
+    refuse_idle(config, option=flag, where=f"{config.kind}: ")
     for name, what in config.missing().items():
         raise UserError(f"{config.kind} needs {flag(name)}: {what}")
     asked.check(config)

@@ -14,6 +14,7 @@ import numpy as np
 from rungwise.core import STRICT, UserError
 from rungwise.core.compute import Share, in_turn
 from rungwise.core.output import short_repr
+from rungwise.core.text import refuse_idle
 from rungwise.data import ImageCaptions
 from rungwise.relevance._base import Degrees, Positions, Reference
 from rungwise.relevance.config._cache import Recipe, made_once
@@ -86,12 +87,13 @@ class SourceConfig(ABC):
             building: Settings and callbacks; None prints nothing.
 
         Raises:
-            UserError: If there are no captions, an option is missing or does not fit, or what the source needs cannot
-                be read.
+            UserError: If there are no captions, an option is missing, changes nothing or does not fit, or what the
+                source needs cannot be read.
         """
         if not data.captions:
             raise UserError(f"{data.name}: there are no captions; relevance needs some")
         building = building or Building()
+        refuse_idle(self, option=building.option, where=f"{self.kind}: ")
         for name, what in self.missing().items():
             raise UserError(f"relevance: {self.kind} needs {building.option(name)}: {what}")
         if advice := self.advice(data, building):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rungwise.core import UserError
+from rungwise.core.text import idle_where, idle_without
 from rungwise.data import ImageCaptions
 from rungwise.relevance._base import Degrees
 from rungwise.relevance.config._base import Building, CaptionsConfig, Counter
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from rungwise.relevance.embedding import WordSimilarity
 
 
+_BOTH = "give both, or leave {} out"
 _NO_WORDNET = "spice: no WordNet here; synonyms are those of a short list of everyday words"
 
 
@@ -48,6 +50,12 @@ class SpiceConfig(CaptionsConfig):
     wordnet: Path | None = None
     spacy: str | None = None
 
+    IDLE = (
+        idle_where("vectors", lambda asked: asked.likeness != "words", "without {likeness} words", _BOTH),
+        idle_where("model", lambda asked: asked.likeness != "sentences", "without {likeness} sentences", _BOTH),
+        idle_without("least", "likeness"),
+    )
+
     def make(self, data: ImageCaptions, building: Building) -> Degrees:
         self._check(building)
         from rungwise.language.scene_graphs import chunking, dependency_parser
@@ -71,14 +79,7 @@ class SpiceConfig(CaptionsConfig):
         return source
 
     def _check(self, building: Building) -> None:
-        """Refuse options that would do nothing, and one that is missing."""
-        for name, wanted in (("vectors", "words"), ("model", "sentences")):
-            if getattr(self, name) is not None and self.likeness != wanted:
-                raise UserError(
-                    f"spice: {building.option(name)} does nothing without {building.option('likeness')} {wanted}"
-                )
-        if self.least is not None and self.likeness == "none":
-            raise UserError(f"spice: {building.option('least')} does nothing without {building.option('likeness')}")
+        """Refuse that an option is missing."""
         if self.likeness == "words" and self.vectors is None:
             raise UserError(f"spice needs {building.option('vectors')}: a file of word vectors")
 

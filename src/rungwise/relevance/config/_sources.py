@@ -16,6 +16,7 @@ from pydantic import BeforeValidator
 from rungwise.core import UserError, from_plain, parse_yaml, require, user_path, yaml_line
 from rungwise.core.disk import usable_cache
 from rungwise.core.disk.folders import WRITTEN_FILE
+from rungwise.core.text import idle_beside, idle_where, idle_without
 from rungwise.data import ImageCaptions
 from rungwise.parts import Registry, concrete_below
 from rungwise.relevance._base import Degrees
@@ -62,6 +63,15 @@ class CascadeConfig(PairModelConfig):
     threshold: float = 0.8
     below: Below = "zero"
     cache: Path | None = field(default=None, metadata=WRITTEN_FILE)
+
+    IDLE = (
+        idle_where(
+            "model scale symmetric batch_size cache",
+            lambda asked: asked.threshold > 1 and source_config(asked.coarse).kind in KINDS,  # which give cosines
+            "with a {threshold} above 1, which no coarse degree reaches",
+            "give a lower {threshold}",
+        ),
+    )
 
     def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.combine import Cascade
@@ -115,6 +125,15 @@ class VisualConfig(SourceConfig):
     neighbours: int | None = None
     lending: Lending | None = None
 
+    IDLE = (
+        idle_without("neighbours lending", "through"),
+        idle_where(
+            "lending",
+            lambda asked: asked.neighbours == 1,
+            "with {neighbours} 1, where each picture has its own captions alone",
+        ),
+    )
+
     @property
     def pairs_are_costly(self) -> bool:
         """Whether the source that it lends by runs a model for every pair."""
@@ -123,9 +142,6 @@ class VisualConfig(SourceConfig):
     def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.embedding import Visual, read_picture_vectors
 
-        for name, given in (("neighbours", self.neighbours), ("lending", self.lending)):
-            if given is not None and self.through is None:
-                raise UserError(f"visual: {building.option(name)} does nothing without {building.option('through')}")
         if self.neighbours is not None and self.neighbours < 1:
             raise UserError(f"visual: {building.option('neighbours')} must be at least 1, got {self.neighbours}")
         model = self.model or ""
@@ -194,6 +210,17 @@ class CombineConfig(SourceConfig):
     keep_fit: Path | None = field(default=None, metadata=WRITTEN_FILE)
     fitted: Path | None = None
 
+    IDLE = (
+        idle_without("regression keep_fit", "fit"),
+        idle_beside("how weights unit_interval", "fit", "fitted"),
+        idle_where(
+            "weights", lambda asked: asked.how != "sum", "with {how} mean or max", "leave it out, or take {how} sum"
+        ),
+        idle_where(
+            "how", lambda asked: len(asked.of) == 1, "with one source alone", "leave it out, or name more: {of}"
+        ),
+    )
+
     @property
     def pairs_are_costly(self) -> bool:
         """Whether one of the sources runs a model for every pair."""
@@ -202,10 +229,9 @@ class CombineConfig(SourceConfig):
     def make(self, data: ImageCaptions, building: Building) -> Degrees:
         from rungwise.relevance.combine import Combined, Maximum, WeightedSum, mean, read_fit, to_unit_interval
 
-        self._refuse_idle(building)
-        if self.weights and self.how != "sum":
-            weights, how = building.option("weights"), building.option("how")
-            raise UserError(f"combine: {weights} does nothing with {how} {self.how}; leave it out, or take sum")
+        if self.fit is not None and self.fitted is not None:
+            ways = building.option("fit"), building.option("fitted")
+            raise UserError(f"combine: {ways[0]} learns what {ways[1]} gives; give one of them")
         if self.weights and len(self.weights) != len(self.of):
             raise UserError(f"combine: {len(self.weights)} weights for {len(self.of)} sources; give one each")
         where = f"combine: {building.option('of')}"
@@ -235,23 +261,6 @@ class CombineConfig(SourceConfig):
                 return mean(sources)
             case "max":
                 return Maximum(sources)
-
-    def _refuse_idle(self, building: Building) -> None:
-        """Refuse options that would change nothing, which is a misunderstanding."""
-        learned = self.fit is not None or self.fitted is not None
-        ways = building.option("fit"), building.option("fitted")
-        if self.fit is not None and self.fitted is not None:
-            raise UserError(f"combine: {ways[0]} learns what {ways[1]} gives; give one of them")
-        for name, given, does in (
-            ("how", self.how != "sum", not learned),
-            ("weights", bool(self.weights), not learned),
-            ("unit_interval", self.unit_interval, not learned),
-            ("regression", self.regression is not None, self.fit is not None),
-            ("keep_fit", self.keep_fit is not None, self.fit is not None),
-        ):
-            if given and not does:
-                beside = f"beside {' or '.join(ways)}" if learned else f"without {ways[0]}"
-                raise UserError(f"combine: {building.option(name)} does nothing {beside}; leave it out")
 
     def _people(self, path: Path, data: ImageCaptions, building: Building) -> HumanJudgements:
         from rungwise.relevance.human import HumanJudgements
