@@ -1,6 +1,6 @@
 """Every option of every command stands in docs/idle-options.md with what makes it change nothing, and is refused then.
 
-What cancels settings of a training, and options of compare and table, is tested with these commands.
+What cancels settings of a training is tested with its command.
 """
 
 import re
@@ -34,6 +34,8 @@ from rungwise.cli.relevance._command import TASKS, Described
 from rungwise.cli.relevance._explain import Explain
 from rungwise.cli.relevance._model_scores import ModelScoresCommand
 from rungwise.cli.relevance._pair_training import TrainCrossEncoder
+from rungwise.cli.results._compare import CompareCommand
+from rungwise.cli.results._table import TableCommand
 from rungwise.cli.search._options import SearchCommand
 from rungwise.cli.train._presets import Presets
 from rungwise.core import UserError
@@ -48,7 +50,7 @@ from rungwise.serving import ServingLimits
 
 PAGE = Path(__file__).parents[2] / "docs" / "idle-options.md"
 
-ELSEWHERE = {"train", "compare", "table"}
+ELSEWHERE = {"train"}
 """Commands whose settings are gone through on other pages."""
 KINDS: dict[str, tuple[type, ...]] = {
     "evaluate": (EvaluateCommand,),
@@ -73,6 +75,8 @@ KINDS: dict[str, tuple[type, ...]] = {
     "doctor": (Doctor,),
     "verify": (Verify,),
     "demo": (DemoCommand,),
+    "compare": (CompareCommand,),
+    "table": (TableCommand,),
     "presets": (Presets,),
     "token": (NewToken,),
     "export": (Export,),
@@ -120,6 +124,8 @@ BASES: dict[str, list[tuple[str, str]]] = {
         ("without --image-embeddings", "model photos"),
         ("without --report or --paper", "model photos"),
     ],
+    "compare": [("beside --format", "a.json b.json --format csv")],
+    "table": [("beside a table of a paper", "vsepp:1")],
     "calibrate": [
         ("with --show", "model --show"),
         ("without --relevance", "model photos"),

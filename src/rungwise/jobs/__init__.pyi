@@ -47,7 +47,7 @@ from .calibration import calibrate as calibrate
 from .evaluation import evaluate as evaluate
 from .index import build_index as build_index
 from .results import Compare as Compare
-from .results import Table as Table
+from .results import TableOptions as TableOptions
 from .results import compare as compare
 from .results import compared_results as compared_results
 from .results import made_table as made_table

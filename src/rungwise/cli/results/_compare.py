@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import tyro
 
 from rungwise.cli.frame import parse
+from rungwise.core.text import IdleCase, idle_where
 from rungwise.jobs import Compare, messages_apart, say
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ class CompareCommand(Compare):
         most: Queries to list a direction. The JSON has them all.
         format: What to print: table, markdown, latex, csv or json.
     """
+
+    IDLE: ClassVar[tuple[IdleCase, ...]] = (
+        idle_where("most", lambda asked: asked.format != "table", "beside {format}, which lists all or none"),
+    )
 
     most: int = 5
     format: Annotated[Literal["table", "markdown", "latex", "csv", "json"], tyro.conf.arg(metavar="FORMAT")] = "table"

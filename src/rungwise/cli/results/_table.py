@@ -10,7 +10,7 @@ import tyro
 
 from rungwise.cli.frame import parse
 from rungwise.core.output import printable
-from rungwise.jobs import Table, messages_apart, say
+from rungwise.jobs import TableOptions, messages_apart, say
 
 if TYPE_CHECKING:
     from rungwise.evaluation.tables import ResultTable
@@ -25,7 +25,7 @@ _WIDEST = 120
 
 
 @dataclass
-class TableCommand(Table):
+class TableCommand(TableOptions):
     """A table of your own runs, or a printed table of a paper with your runs below the rows that they stand for.
 
     Attributes:

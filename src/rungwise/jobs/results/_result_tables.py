@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import tyro
 
@@ -12,6 +12,7 @@ from rungwise.core import UserError
 from rungwise.core.disk import replacing
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.core.output import short_repr
+from rungwise.core.text import IdleCase, idle_where
 from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, Given, PathOrNone, Texts, given
 from rungwise.jobs._python_values import Form
@@ -30,7 +31,7 @@ else:
 
 
 @dataclass
-class Table(JobOptions):
+class TableOptions(JobOptions):
     """A table of your own runs, or a printed table of a paper with your runs below the rows that they stand for.
 
     Attributes:
@@ -47,6 +48,15 @@ class Table(JobOptions):
         seed: Of the draws.
         out: Write the table here; the end of the name says the format: .md, .tex, .csv, .json, .html or .txt.
     """
+
+    IDLE: ClassVar[tuple[IdleCase, ...]] = (
+        idle_where(
+            "measures average protocol split relevance level draws seed",
+            lambda asked: asked.table,
+            "beside a table of a paper, which says what stands in it",
+            "leave one of them out",
+        ),
+    )
 
     table: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="[PAPER:TABLE]")] = ""
     runs: RunsGiven = given(())
@@ -66,10 +76,9 @@ class Table(JobOptions):
 _FORMATS: dict[str, TableFormat] = {
     ".md": "markdown", ".tex": "latex", ".csv": "csv", ".json": "json", ".html": "html", ".txt": "table",
 }  # fmt: skip
-_OF_RUNS_ALONE = ("measures", "average", "protocol", "split", "relevance", "level", "draws", "seed")
 
 
-def made_table(asked: Table, show: Callable[[ResultTable], None] | None = None) -> ResultTable:
+def made_table(asked: TableOptions, show: Callable[[ResultTable], None] | None = None) -> ResultTable:
     """Make a table, ``show`` it, and write it where that is asked for."""
     if asked.out is not None and asked.out.suffix not in _FORMATS:
         raise UserError(f"--out {asked.out}: the end of the name says the format; end it in {', '.join(_FORMATS)}")
@@ -83,15 +92,9 @@ def made_table(asked: Table, show: Callable[[ResultTable], None] | None = None) 
     return found
 
 
-def _of_paper(asked: Table) -> ResultTable:
+def _of_paper(asked: TableOptions) -> ResultTable:
     from rungwise.evaluation.tables import PAPERS, paper_table, tables_of
 
-    defaults = Table()
-    for name in _OF_RUNS_ALONE:
-        if getattr(asked, name) != getattr(defaults, name):
-            raise UserError(
-                f"--{name} changes nothing beside {asked.table}, whose rows say what is in it; leave one of them out"
-            )
     paper, colon, number = asked.table.partition(":")
     if paper not in PAPERS or not colon:
         known = (f"{one}:{table.removeprefix('Table ')}" for one in PAPERS for table in tables_of(one))
@@ -108,7 +111,7 @@ def _of_paper(asked: Table) -> ResultTable:
     return replace(table, left_out=(*table.left_out, *unreadable, *without))
 
 
-def _of_runs(asked: Table) -> ResultTable:
+def _of_runs(asked: TableOptions) -> ResultTable:
     from rungwise.evaluation.tables import SystemsBlock, systems_table
 
     if not asked.runs:
@@ -140,7 +143,7 @@ def title_of(result: Any) -> str:
 
 table = function_of(
     "table",
-    Table,
+    TableOptions,
     made_table,
     """
     Returns:
