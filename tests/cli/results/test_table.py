@@ -1,6 +1,6 @@
 """``rungwise table`` and ``rungwise train --seeds``, from the words that are typed to the lines that are printed.
 
-Also tests rungwise.jobs.training._seeds.
+Also tests rungwise.jobs.training._seeds, rungwise.jobs.results._result_tables.
 """
 
 import json

@@ -1,3 +1,7 @@
+"""Also tests rungwise.evaluation.comparison._comparison, rungwise.evaluation.comparison._comparison_text,
+rungwise.evaluation.comparison._system.
+"""
+
 import json
 import re
 from dataclasses import replace

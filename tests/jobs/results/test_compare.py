@@ -1,4 +1,4 @@
-"""Tests rungwise.jobs.results._compare, rungwise.jobs.results._systems and rungwise.jobs.results._result_tables."""
+"""Also tests rungwise.jobs.results._systems."""
 
 import json
 from dataclasses import replace
