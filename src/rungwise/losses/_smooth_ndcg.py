@@ -11,7 +11,7 @@ sorting and prefix sums give all ranks of n candidates in O(n log n) rather than
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -99,6 +99,8 @@ class SmoothNDCG(BlockLoss):
     >>> SmoothNDCG(reduction="none")(s, r)
     (tensor([0.1403, 0.0000]), tensor([0.1452, 0.0898]))
     """
+
+    needs_negatives: ClassVar[bool] = True
 
     def __init__(
         self,

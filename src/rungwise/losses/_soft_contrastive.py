@@ -7,6 +7,8 @@ For a query q with its pair p, its negatives N, temperatures T (of S) and U (of 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -53,6 +55,8 @@ class SoftContrastive(BlockLoss):
     >>> SoftContrastive()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]), torch.tensor([[1.0, 0.9], [0.9, 1.0]]))
     tensor(6.0697)
     """
+
+    needs_negatives: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ import torch
 from pydantic import BeforeValidator
 
 from rungwise.core import STRICT, UserError
-from rungwise.losses import Loss, Reduction
+from rungwise.losses import Loss, Reduction, kind_of
 from rungwise.parts import Registry, concrete_below
 
 
@@ -101,16 +101,6 @@ def with_thresholds(config: LossConfig, turn: Callable[[tuple[float, ...]], tupl
         elif any(isinstance(one, LossConfig) for one in _listed(value)):
             changed[name] = tuple(with_thresholds(one, turn) for one in value)
     return replace(config, **changed)
-
-
-def kind_of(loss: type[Loss]) -> str:
-    """Name of a loss in a configuration: its class in snake case.
-
-    >>> from rungwise.losses import MultiModalNCE
-    >>> kind_of(MultiModalNCE)
-    'multi_modal_nce'
-    """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", loss.__name__).lower()
 
 
 LOSSES: Registry[Loss] = Registry("losses", "loss", lambda: concrete_below(Loss), kind_of)
