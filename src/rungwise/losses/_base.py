@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypedDict, get_args
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from rungwise.core import Cancelled
@@ -34,6 +35,9 @@ def kind_of(loss: type[object]) -> str:
     'multi_modal_nce'
     """
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", loss.__name__).lower()
+
+
+Degrees = NDArray[np.float32]
 
 
 class SharedOptions(TypedDict):
@@ -119,6 +123,16 @@ class Loss(nn.Module, ABC):
         Args:
             place: Setting that holds the loss, such as ``loss`` or ``loss.losses[0]``.
             facts: What is known of the batches.
+        """
+        yield from ()
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """Settings of the loss that cannot act with the degrees of a relevance source; none by default.
+
+        Args:
+            place: Setting that holds the loss.
+            own: (n,) sampled degrees of training captions for their own pictures.
+            others: (m,) sampled degrees of training captions for other pictures, at least one.
         """
         yield from ()
 
@@ -275,6 +289,21 @@ class BlockLoss(Loss):
                 f"batch_size {facts.pairs} leaves {place}.kind {kind_of(type(self))} no negatives, so that it is 0 in"
                 " every step; set batch_size to 2 or more",
                 refused=True,
+            )
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """A bound of relevance that masks all negatives, or none."""
+        if self.mask_above is None:
+            return
+        if not (others >= self.mask_above).any():
+            yield Cancelled(
+                f"{place}.mask_above {self.mask_above:g} masks nothing: the highest of {len(others):,} sampled degrees"
+                f" of data.relevance is {others.max():.4g}; lower it, or leave it out"
+            )
+        elif (others >= self.mask_above).all():
+            yield Cancelled(
+                f"{place}.mask_above {self.mask_above:g} masks every negative: the lowest of {len(others):,} sampled"
+                f" degrees of data.relevance is {others.min():.4g}; raise it"
             )
 
     @abstractmethod

@@ -16,12 +16,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from rungwise.core import Cancelled
-from rungwise.losses._base import BlockFacts, BlockLoss, Reduction, require
+from rungwise.losses._base import BlockFacts, BlockLoss, Degrees, Reduction, require
 from rungwise.losses._batch import Reads
 from rungwise.losses._hinge import hardest, margin_cancelled, max_of_hinges, sum_of_hinges
 from rungwise.losses._pairs import BlockSide, ExtraPositives
@@ -278,6 +279,22 @@ class Ladder(BlockLoss):
                 f"{place}.pairs {self.pairs} is more than a query has candidates with batch_size {facts.pairs}; set it"
                 f" below {facts.pairs}"
             )
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """Thresholds beyond all degrees, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        for at, (higher, cut) in enumerate(zip((np.inf, *self.thresholds), self.thresholds, strict=False), start=1):
+            said = f"{place}.thresholds ({at}) {cut:g} leaves rung {at + 1} of the loss"
+            if not ((others >= cut) & (others < higher)).any():
+                yield Cancelled(
+                    f"{said} without its upper side: none of {len(others):,} sampled degrees of data.relevance lies"
+                    f" there, in {others.min():.4g}..{others.max():.4g}; lower it, or give shares"
+                )
+            elif (others >= cut).all():
+                yield Cancelled(
+                    f"{said} without its lower side: the lowest of {len(others):,} sampled degrees of data.relevance is"
+                    f" {others.min():.4g}; raise it, or give shares"
+                )
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) ladder loss over each query's pairs."""

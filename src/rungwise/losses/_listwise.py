@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from rungwise.core import Cancelled
-from rungwise.losses._base import BlockFacts, BlockLoss, LossValue, Reduction, require
+from rungwise.losses._base import BlockFacts, BlockLoss, Degrees, LossValue, Reduction, require
 from rungwise.losses._batch import Reads
 from rungwise.losses._draws import draw, pair_keys
 from rungwise.losses._pairs import HALF, BlockSide, ExtraPositives
@@ -150,6 +150,15 @@ class AdaptiveListwise(BlockLoss):
             yield Cancelled(
                 f"{place}.sampled {self.sampled} changes nothing: batch_size {facts.pairs} gives each query at most"
                 f" {facts.pairs - 1} irrelevant items, which are all taken; leave it out, or set it lower"
+            )
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """Degrees of which none is irrelevant, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        if self.irrelevant == "no_shared_label" and (others > 0).all():
+            yield Cancelled(
+                f"{place}.irrelevant no_shared_label finds nothing irrelevant: all of {len(others):,} sampled degrees"
+                f" of data.relevance are above 0; set {place}.irrelevant to other_item, or name a source of labels"
             )
 
     def per_query(self, side: BlockSide) -> Tensor:

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rungwise.core import Cancelled
-from rungwise.losses._base import BlockFacts, BlockLoss, Reduction, require
+from rungwise.losses._base import BlockFacts, BlockLoss, Degrees, Reduction, require
 from rungwise.losses._batch import Reads
 from rungwise.losses._draws import pair_keys
 from rungwise.losses._hinge import margin_cancelled, max_of_hinges
@@ -27,6 +28,8 @@ from rungwise.losses._pairs import BlockSide, ExtraPositives
 
 Negatives = Literal["random", "hardest", "softest"]
 _USUAL_MARGIN = 0.2
+_NO_MARGIN = 0.01
+"""Largest margin that counts as none: a hundredth of the range of a similarity of 0..1."""
 
 
 class SemanticAdaptiveMargin(BlockLoss):
@@ -88,6 +91,17 @@ class SemanticAdaptiveMargin(BlockLoss):
             yield Cancelled(
                 f"{place}.margin {self.margin:g} changes nothing: {place}.with_triplet is false, and margins come from"
                 f" degrees; set {place}.with_triplet to true, or leave the margin out"
+            )
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """A temperature by which all margins vanish, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        largest = float(own.max(initial=-np.inf) - others.min()) / self.temperature
+        if largest < _NO_MARGIN:
+            yield Cancelled(
+                f"{place}.temperature {self.temperature:g} leaves no margin above {max(largest, 0):.2g}: degrees of"
+                f" data.relevance lie in {min(others.min(), own.min(initial=np.inf)):.4g}.."
+                f"{max(others.max(), own.max(initial=-np.inf)):.4g}; lower the temperature to about their range"
             )
 
     def per_query(self, side: BlockSide) -> Tensor:

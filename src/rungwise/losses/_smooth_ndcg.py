@@ -11,6 +11,7 @@ sorting and prefix sums give all ranks of n candidates in O(n log n) rather than
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -18,7 +19,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from rungwise.losses._base import BlockLoss, Reduction
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockLoss, Degrees, Reduction
 from rungwise.losses._batch import Reads
 from rungwise.losses._pairs import BlockSide, ExtraPositives
 
@@ -119,6 +121,15 @@ class SmoothNDCG(BlockLoss):
     def reads(self) -> Reads:
         """Relevance, besides the common reads."""
         return super().reads | Reads(relevance=True)
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """Degrees that are all 0, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        if not (others > 0).any() and not (own > 0).any():
+            yield Cancelled(
+                f"{place}.kind smooth_ndcg has nothing to order: all of {len(own) + len(others):,} sampled degrees of"
+                " data.relevance are 0 or less; name another source"
+            )
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) 1 - smooth NDCG of each query."""

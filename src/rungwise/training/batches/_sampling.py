@@ -62,6 +62,10 @@ class Sampler(Bounded, ABC):
     draws_lists: ClassVar[bool] = False
     kind: str
 
+    def cancelled_by_degrees(self, place: str, others: NDArray[np.float32]) -> Iterator[Cancelled]:
+        """Options that cannot act with (m,) sampled degrees of captions for other pictures; none by default."""
+        yield from ()
+
     @abstractmethod
     def epochs(self, drawn: Drawn) -> Epoch:
         """The batches of every epoch; they depend on the arguments alone, so that a resumed epoch repeats them."""
@@ -169,6 +173,16 @@ class RelevanceAware(Sampler):
             yield Cancelled(
                 f"{place}.group 1 brings no pairs together: {place}.kind relevance_aware is then shuffled; set"
                 f" {place}.group to 2 or more, or sampler to shuffled"
+            )
+
+    def cancelled_by_degrees(self, place: str, others: NDArray[np.float32]) -> Iterator[Cancelled]:
+        """Bounds between which no degree lies."""
+        below = np.inf if self.below is None else self.below
+        if not ((others >= self.at_least) & (others < below)).any():
+            yield Cancelled(
+                f"{place}.at_least {self.at_least:g} brings no pairs together: of {len(others):,} sampled degrees of"
+                f" data.relevance, in {others.min():.4g}..{others.max():.4g}, none lies from it on"
+                f"{'' if self.below is None else f' and below {self.below:g}'}; lower it"
             )
 
     def epochs(self, drawn: Drawn) -> Epoch:

@@ -228,7 +228,7 @@ def _judgements(config: TrainConfig) -> Iterator[Cancelled]:
 
 def _extra_positives(loss: LossConfig) -> Iterator[str]:
     own = getattr(loss, "extra_positives", None)
-    members = list(loss._members())
+    members = loss.members()
     if own is not None or not members:
         yield str(own)
     for one in members:
@@ -266,7 +266,7 @@ def _step(config: TrainConfig) -> Iterator[Cancelled]:
 
 def _most_drawn(loss: LossConfig) -> int:
     own = getattr(loss, "negative_set", None) if loss.loss_class is MaxOfHinges else None
-    return max([own or 0, *(_most_drawn(one) for one in loss._members())])
+    return max([own or 0, *(_most_drawn(one) for one in loss.members())])
 
 
 def _splits(config: TrainConfig) -> Iterator[Cancelled]:
@@ -317,10 +317,10 @@ def _random_and_frozen(config: TrainConfig) -> Iterator[Cancelled]:
         return
     for side in ("image", "text"):
         one = getattr(config.model, side, None)
-        own = getattr(one, "kind", "") in ("gru", "convolutions")
-        if getattr(one, "frozen", False) and own:
+        kind = getattr(one, "kind", "")
+        if getattr(one, "frozen", False) and kind in ("gru", "convolutions"):
             yield Cancelled(
-                f"model.{side}.frozen true keeps the random weights with which model.{side}.kind {one.kind} begins; set"
+                f"model.{side}.frozen true keeps the random weights with which model.{side}.kind {kind} begins; set"
                 f" model.{side}.frozen to false, or give start"
             )
 

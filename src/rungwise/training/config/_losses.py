@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
@@ -44,7 +44,7 @@ class LossConfig:
     @property
     def needs_thresholds(self) -> bool:
         """Whether shares have still to be turned into thresholds, see :func:`with_thresholds`."""
-        return bool(self._options().get("shares")) or any(member.needs_thresholds for member in self._members())
+        return bool(self._options().get("shares")) or any(member.needs_thresholds for member in self.members())
 
     def build(self) -> Loss:
         """Make the loss.
@@ -72,10 +72,9 @@ class LossConfig:
     def _options(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "kind"}
 
-    def _members(self) -> Iterator[LossConfig]:
-        """Configurations of the losses that this one combines."""
-        for value in self._options().values():
-            yield from (one for one in _listed(value) if isinstance(one, LossConfig))
+    def members(self) -> tuple[LossConfig, ...]:
+        """Configurations of the losses that this one combines; empty where it combines none."""
+        return tuple(one for value in self._options().values() for one in _listed(value) if isinstance(one, LossConfig))
 
 
 def with_thresholds(config: LossConfig, turn: Callable[[tuple[float, ...]], tuple[float, ...]]) -> LossConfig:
