@@ -286,8 +286,8 @@ def test_a_loss_that_cannot_be_built_is_one_line(
 def test_warm_up_epochs_use_the_sum_of_hinges(
     config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
-    plain = replace(once(config), loss=config_of(SumOfHinges)())
-    warmed = replace(once(config), warm_up_epochs=1)
+    plain = replace(config, loss=config_of(SumOfHinges)())
+    warmed = replace(config, warm_up_epochs=1)
     cold = replace(warmed, warm_up_epochs=0)
     losses = [
         train(one, coloured, tmp_path / str(number), cache=cache).history[0]["loss"]

@@ -15,7 +15,7 @@ from typing import Any
 from rungwise.core import Cancelled, UserError
 from rungwise.losses import BlockFacts, MaxOfHinges, SumOfHinges, warm_up
 from rungwise.models import VSEConfig
-from rungwise.training.config._fine_tuning import NewHeads, WeightsThatFit, WholeModel
+from rungwise.training.config._fine_tuning import NewHeads, WholeModel
 from rungwise.training.config._fit import FitConfig
 from rungwise.training.config._losses import LossConfig, with_thresholds
 from rungwise.training.config._presets import is_preset_name, load_preset
@@ -74,7 +74,7 @@ def loss_cancelled(config: TrainConfig, similarity: Any) -> Iterator[Cancelled]:
 
 def describes_model(config: TrainConfig) -> bool:
     """Whether the configuration says what the model is like, which a model to start from may say instead."""
-    return not config.start or isinstance(config.tune, WeightsThatFit)
+    return not config.start or not isinstance(config.tune, WholeModel | NewHeads)
 
 
 def loss_in_force(config: TrainConfig, epoch: int) -> str:

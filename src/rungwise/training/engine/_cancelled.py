@@ -172,9 +172,10 @@ def _lengths(config: TrainConfig, facts: RunFacts) -> Iterator[Cancelled]:
     steps = facts.steps(config)
     every = steps * config.total_epochs
     if config.checkpoint_steps != TrainConfig.checkpoint_steps and config.checkpoint_steps >= steps:
+        lower = f"set it below {steps}, or leave it out" if steps > 1 else "leave it out"
         yield Cancelled(
-            f"checkpoint_steps {config.checkpoint_steps} is never reached: an epoch has {steps:,} steps, and each ends"
-            f" with a checkpoint; set it below {steps}, or leave it out"
+            f"checkpoint_steps {config.checkpoint_steps} is never reached: an epoch has {steps:,}"
+            f" step{'s' if steps > 1 else ''}, and each epoch ends with a checkpoint; {lower}"
         )
     reached = (1 + every) / (10 + every)
     if config.ema > reached:
@@ -228,6 +229,7 @@ def _acting(loss: LossConfig, place: str) -> Iterator[tuple[str, LossConfig]]:
     members = loss.members()
     if not members:
         yield place, loss
+        return
     weights = getattr(loss, "weights", (1.0,) * len(members))
     for at, (one, weight) in enumerate(zip(members, weights, strict=True), start=1):
         if weight:
