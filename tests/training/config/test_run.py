@@ -137,7 +137,7 @@ def test_one_number_is_a_list_of_one_phase(text, value, tmp_path):
         ("epoch: [1]", "epoch"),
         (
             "epochs: [1]",
-            "epochs 1 is one phase, learning_rates 0.0002 2e-05 are two; write --epochs 1 --learning-rates 0.0002",
+            "learning_rates 0.0002 2e-05 are two; write --epochs 1 --learning-rates 0.0002",
         ),
         ("{epochs: [], learning_rates: []}", "epochs: the number of its values must be at least 1"),
         ("epochs: [0, 1]", "epochs.0: must be at least 1"),
