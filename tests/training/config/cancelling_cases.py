@@ -67,7 +67,9 @@ def _facts(data: str, config: TrainConfig) -> RunFacts:
     train = np.arange(len(collection))
     degrees = None
     if "degrees" in data:
-        spread = np.linspace(0, 1, len(collection) * len(collection.captions), dtype=np.float32)
+        spread = np.linspace(
+            0, 1 if "0..1" in data else 0, len(collection) * len(collection.captions), dtype=np.float32
+        )
         degrees = as_degrees(spread.reshape(len(collection), -1), collection, "relevance=")
     return RunFacts(
         model, model.read(collection, train), degrees, torch.device("cpu"), Processes(), config.loss, "given" in data
@@ -82,7 +84,9 @@ def _made(data: str) -> tuple[ImageCaptions, TrainableScorer]:
     owners = np.repeat(np.arange(pictures), captions)
     texts = tuple(f"a word and {number}" for number in range(len(owners)))
     collection = ImageCaptions(tuple(map(str, range(pictures))), texts, owners, features=FeatureRows(rows))
-    config = VSEConfig(image=FeatureConfig(), text=GRUConfig(word_dimension=4, min_count=1), dimension=4)
+    config = VSEConfig(
+        image=FeatureConfig(), text=GRUConfig(word_dimension=4, min_count=1, frozen="frozen" in data), dimension=4
+    )
     return collection, JointEmbedding.create(config, texts, collection.features)
 
 

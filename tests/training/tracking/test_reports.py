@@ -60,7 +60,7 @@ def test_the_measure_that_chooses_is_shown(measure: str, value: float, end: str)
         (
             "semantic_adaptive_margin",
             "SR@10(m=1,non_gt,lists=30)",
-            "epoch  1/30  lr 2e-04  semantic_ad… 21.7852  val SR@10(m=1,non_gt,lists=30)  512.2",
+            "epoch  1/30  lr 2e-04  semantic_… 21.7852  val SR@10(m=1,non_gt,lists=30)  512.2",
         ),
     ],
 )
