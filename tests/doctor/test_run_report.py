@@ -78,6 +78,7 @@ def found(planted: str, folder: Path, name: str) -> Finding:
 def with_history(folder: Path, change: Callable[[int, dict[str, float]], Mapping[str, float]], epochs: int) -> None:
     """A history of so many epochs that rank better than chance, and no checkpoint that knows another."""
     row = json.loads((folder / "history.jsonl").read_text().splitlines()[0]) | {"i2t/R@1": 40.0, "t2i/R@1": 40.0}
+    row.pop("loss_in_force")  # of another loss than some of these runs say
     rows = [{**row, "epoch": float(at), **change(at, row)} for at in range(1, epochs + 1)]
     (folder / "history.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
     (folder / "checkpoint.safetensors").unlink()
@@ -167,11 +168,45 @@ def test_the_plateau(copy: Path, data: Path) -> None:
 
 
 def with_history_of_a_warm_up(folder: Path, data: Path) -> None:
-    with_settings(folder, data, loss={"kind": "max_of_hinges"}, warm_up_epochs=3)
+    with_settings(folder, data, loss={"kind": "max_of_hinges"}, warm_up_epochs=3, epochs=[5])
     rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     losses = [9.0, 8.0, 0.4, 0.9, 0.7]
     lines = [json.dumps({**row, "loss": loss}) for row, loss in zip(rows, losses, strict=True)]
     (folder / "history.jsonl").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_loss_that_never_worked(copy: Path, data: Path, told: bool) -> None:
+    """The warm-up was as long as the run; an older one does not say which loss an epoch had."""
+    with_settings(copy, data, loss={"kind": "max_of_hinges"}, warm_up_epochs=3)
+    said = {"loss_in_force": "sum_of_hinges"} if told else {}
+    with_history(copy, lambda at, row: {"loss": 9.0 - at, **said}, 3)  # type: ignore[arg-type,return-value]
+    finding = found("warm-up as long as the run", copy, "loss that never worked")
+    assert finding.what == (
+        "The loss max_of_hinges trained none of the 3 epochs: warm_up_epochs 3 gave them to sum_of_hinges (epochs 3)."
+    )
+    assert "warm_up_epochs 0 to 2" in finding.cure
+
+
+def test_a_run_that_was_stopped_within_its_warm_up_is_no_fault(copy: Path, data: Path) -> None:
+    with_settings(copy, data, loss={"kind": "max_of_hinges"}, warm_up_epochs=3, epochs=[9])
+    with_history(copy, lambda at, row: {"loss": 9.0 - at, "loss_in_force": "sum_of_hinges"}, 3)  # type: ignore[arg-type,return-value,dict-item]
+    assert names(copy) == []
+
+
+def test_a_stage_whose_loss_never_worked_is_named(copy: Path, data: Path, tmp_path: Path) -> None:
+    with_settings(copy, data, loss={"kind": "max_of_hinges"}, warm_up_epochs=3)
+    with_history(copy, lambda at, row: {"loss": 9.0 - at, "loss_in_force": "sum_of_hinges"}, 3)  # type: ignore[arg-type,return-value,dict-item]
+    whole = tmp_path / "whole"
+    shutil.copytree(copy, whole / "stages" / "1-base")
+    shutil.copy(copy / "config.yaml", whole / "config.yaml")
+    (finding,) = [one for one in examine_run(whole).findings if one.name == "loss that never worked"]
+    assert finding.what.startswith("stages/1-base: The loss max_of_hinges trained none")
+
+
+def test_a_loss_that_was_always_0(copy: Path) -> None:
+    with_history(copy, lambda at, row: {"loss": 0.0}, 3)
+    assert "was 0 in every step of 3 epochs" in found("loss 0", copy, "loss that never worked").what
 
 
 def test_a_stuck_loss(data: Path, tmp_path: Path) -> None:

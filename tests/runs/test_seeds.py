@@ -48,6 +48,11 @@ def test_every_seed_is_a_run_and_their_numbers_come_together(short, tested, cach
     assert (kept["full"].split, kept["full"].seed, kept["full"].queries["i2t"]) == ("test", 3, 6)
 
 
+def test_a_warm_up_as_long_as_the_runs_is_refused_for_seeds_too(short, coloured, tmp_path):
+    with pytest.raises(UserError, match="warm_up_epochs 1 covers the whole run of 1 epoch"):
+        train_seeds(replace(short, warm_up_epochs=1), coloured, tmp_path / "runs", [0, 1], device="cpu")
+
+
 def test_the_seeds_are_of_different_models_and_equal_a_run_of_their_own(short, coloured, cache, tmp_path):
     found = train_seeds(short, coloured, tmp_path / "runs", [0, 1], device="cpu", cache=cache)
     assert found.test == {}

@@ -7,6 +7,7 @@ from ._configuration import STRICT as STRICT
 from ._configuration import AtLeastOne as AtLeastOne
 from ._configuration import BelowOne as BelowOne
 from ._configuration import Bounded as Bounded
+from ._configuration import Cancelled as Cancelled
 from ._configuration import Count as Count
 from ._configuration import Natural as Natural
 from ._configuration import NotNegative as NotNegative

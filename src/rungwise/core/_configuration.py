@@ -6,7 +6,7 @@ import dataclasses
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -140,6 +140,19 @@ def in_words(error: ErrorDetails) -> str:
     return error["msg"] if words is None else words.format_map(error.get("ctx", {}))
 
 
+@dataclasses.dataclass(frozen=True)
+class Cancelled:
+    """A setting that another setting, or the data, leaves without effect.
+
+    Attributes:
+        line: Both settings with their values, and the remedy.
+        refused: Whether it can only be a mistake that wastes the run; otherwise it is said and the run goes on.
+    """
+
+    line: str
+    refused: bool = False
+
+
 class Bounded:
     """A base of configurations: a value outside its field's bounds is refused however the object is made.
 
@@ -167,6 +180,13 @@ class Bounded:
             except ValidationError as error:
                 place = self.place or getattr(self, "kind", "")
                 raise UserError(_reason(error, *filter(None, (place, name)))) from None
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Fields that other fields of this configuration leave without effect; none by default.
+
+        ``place`` is the setting that holds the configuration, such as ``model.text``.
+        """
+        yield from ()
 
 
 @lru_cache

@@ -33,7 +33,7 @@ CLIPPED_SHARE, CLIPPED_TIMES, CLIPPED_ROWS = 0.95, 10.0, 20
 
 def course(run: RunFiles) -> Iterator[Finding]:
     """Findings from the numbers of a run; one that explains the others stands alone."""
-    looks = (_untrained, _no_rate, _exploded, _collapsed, _on_the_plateau, _stuck, _overfit)
+    looks = (_untrained, _no_rate, _never_in_force, _all_zero, _exploded, _collapsed, _on_the_plateau, _stuck, _overfit)
     if found := next((found for look in looks if (found := look(run))), None):
         yield found
     if found := _clipped(run):
@@ -84,6 +84,42 @@ def _no_rate(run: RunFiles) -> Finding | None:
             "Set learning_rates above 0 in each phase, or leave the phase out.",
         )
     return None
+
+
+def _never_in_force(run: RunFiles) -> Finding | None:
+    """Finding of a loss that no epoch trained with, once the run has ended or cannot come to it."""
+    if run.config is None or "loss" in run.foreign or not run.history:
+        return None
+    mine, total, warm_up = run.config.loss.kind, run.config.total_epochs, run.warm_up_epochs
+    others = dict.fromkeys(name for name in run.losses.values() if name != mine)
+    before = ", ".join(others) or "sum_of_hinges"
+    done = max((int(row["epoch"]) for row in run.history if "epoch" in row), default=0)
+    trained = len(others) and mine in run.losses.values() if run.losses else done > warm_up
+    best = run.state.best_epoch if run.state is not None else 0
+    if not warm_up or trained or mine == before or not (warm_up >= total or run.config.is_over(done, best)):
+        return None
+    return Finding(
+        "loss that never worked",
+        "fault",
+        f"The loss {mine} trained none of the {done} epochs: warm_up_epochs {warm_up} gave them to {before}"
+        f" (epochs {' '.join(map(str, run.config.epochs))}).",
+        f"Start anew with warm_up_epochs 0 to {max(total - 1, 0)}, or with {warm_up + 1} epochs or more in all.",
+    )
+
+
+def _all_zero(run: RunFiles) -> Finding | None:
+    """Finding of a loss that was 0 wherever it was noted."""
+    noted = [row["loss"] for row in run.steps if row.get("epoch", 0) > run.warm_up_epochs and "loss" in row]
+    noted += [loss for _, loss in run.own_loss]
+    if not noted or any(loss != 0 for loss in noted) or run.config is None:
+        return None
+    return Finding(
+        "loss that never worked",
+        "fault",
+        f"The loss{'' if 'loss' in run.foreign else f' {run.config.loss.kind}'} was 0 in every step of"
+        f" {len(run.own_loss)} epochs, so that nothing was learnt from it.",
+        "Look at its margin, its weights, mask_above and batch_size: no pair loses anything.",
+    )
 
 
 def _exploded(run: RunFiles) -> Finding | None:

@@ -35,6 +35,7 @@ class RunFiles:
         tensors: Tensors of the checkpoint.
         left_out: Reasons why parts could not be read, one line each.
         foreign: Settings whose parts are of a module that is not imported; the configuration has the defaults there.
+        losses: Name of the loss that each finished epoch trained with, by its number, where the history says so.
     """
 
     folder: Path
@@ -45,6 +46,7 @@ class RunFiles:
     tensors: Mapping[str, Tensor] = field(repr=False)
     left_out: tuple[str, ...] = ()
     foreign: frozenset[str] = frozenset()
+    losses: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def model(self) -> Path:
@@ -57,13 +59,18 @@ class RunFiles:
 
         An unfinished epoch counts with the steps that were taken.
         """
-        warm_up = self.config.warm_up_epochs if self.config is not None else 0
+        warm_up = self.warm_up_epochs
         known = {int(row["epoch"]): float(row["loss"]) for row in self.history if _has_epoch(row) and "loss" in row}
         last = max(known, default=0)
         whole = [row for row in self.steps if _has_epoch(row) and row.get("loss") is not None]
         later = {int(row["epoch"]): float(row["loss"]) for row in whole}
         known |= {epoch: loss for epoch, loss in later.items() if epoch > last}
         return [(epoch, loss) for epoch, loss in sorted(known.items()) if epoch > warm_up]
+
+    @property
+    def warm_up_epochs(self) -> int:
+        """Number of epochs that train with the loss of the warm-up; 0 where the configuration cannot be read."""
+        return self.config.warm_up_epochs if self.config is not None else 0
 
     def series(self, name: str) -> list[tuple[int, float]]:
         """(epoch, number) of the finished epochs that have this number."""
@@ -119,14 +126,20 @@ def read_run(folder: Path) -> RunFiles:
             state, tensors = load_checkpoint(folder / CHECKPOINT)
         except UserError as error:
             left_out.append(str(error))
-    rows: dict[str, tuple[Mapping[str, float], ...]] = {}
+    rows: dict[str, tuple[Mapping[str, Any], ...]] = {}
     for name in (HISTORY, STEPS):
         try:
             rows[name] = tuple(_lines(folder / name)) if is_regular(folder / name) else ()
         except UserError as error:
             left_out.append(str(error))
-    history = rows.get(HISTORY) or tuple(state.history if state is not None else ())
-    return RunFiles(folder, config, history, rows.get(STEPS, ()), state, tensors, tuple(left_out), frozenset(foreign))
+    epochs = rows.get(HISTORY) or tuple(state.history if state is not None else ())
+    history, steps = (tuple(map(_numbers, some)) for some in (epochs, rows.get(STEPS, ())))
+    losses = {
+        int(now["epoch"]): str(row["loss_in_force"])
+        for row, now in zip(epochs, history, strict=True)
+        if _has_epoch(now) and "loss_in_force" in row
+    }
+    return RunFiles(folder, config, history, steps, state, tensors, tuple(left_out), frozenset(foreign), losses)
 
 
 def _config(path: Path) -> tuple[TrainConfig, Mapping[str, str]]:
@@ -152,8 +165,8 @@ def _config(path: Path) -> tuple[TrainConfig, Mapping[str, str]]:
     raise refused
 
 
-def _lines(path: Path) -> Iterator[Mapping[str, float]]:
-    """Rows of numbers; other values are left out, and so is a last line that was cut off."""
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Rows of values by name; a last line that was cut off is left out."""
     lines = read_text(path, "text_bytes").splitlines()
     for number, line in enumerate(lines, start=1):
         try:
@@ -164,7 +177,12 @@ def _lines(path: Path) -> Iterator[Mapping[str, float]]:
             raise
         if not isinstance(row, dict):
             raise UserError(f"{path}, line {number}: no mapping of numbers; resume the run to write it anew")
-        yield {name: float(value) for name, value in row.items() if _is_number(value)}
+        yield row
+
+
+def _numbers(row: Mapping[str, Any]) -> Mapping[str, float]:
+    """The numbers of a row; other values are left out."""
+    return {name: float(value) for name, value in row.items() if _is_number(value)}
 
 
 def _is_number(value: Any) -> bool:

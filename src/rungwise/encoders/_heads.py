@@ -5,6 +5,7 @@ Each configuration builds its layers for an input and an output width.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -12,7 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from rungwise.core import STRICT, BelowOne, Bounded, Size, UserError, by_name, on_command_line
+from rungwise.core import STRICT, BelowOne, Bounded, Cancelled, Size, UserError, by_name, on_command_line
 
 Activation = Literal["relu", "gelu", "tanh", "sigmoid"]
 _ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -183,6 +184,14 @@ class StackHead(Bounded):
         super().__post_init__()
         if not 1 <= len(self.of) <= 8:
             raise UserError(f"a stack must have 1 to 8 heads, got {len(self.of)}")
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """A width between heads where there is one head."""
+        if self.width is not None and len(self.of) == 1:
+            yield Cancelled(
+                f"{place}.width {self.width} changes nothing: {place}.of has one head, and a width is of vectors"
+                " between two; leave it out, or give another head"
+            )
 
     def build(self, inputs: int, outputs: int) -> nn.Module:
         """The heads in turn."""

@@ -29,7 +29,11 @@ PYTHON: MappingProxyType[str, Any] = MappingProxyType({"python": True})
 OnlyPython = Annotated[T, tyro.conf.Suppress, tyro.conf.Fixed]
 """Type of such a field."""
 
-_FLAG = re.compile(r"(?<![\w-])--(no-)?([a-z]+(?:-[a-z]+)*)\b(?!\.\w)")
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*\w)"
+_FLAG = re.compile(
+    rf"(?<![\w-])--(?:no-)?(?P<name>[a-z]+(?:-[a-z]+)*)\b(?!\.\w)(?P<values>(?: {_NUMBER})*)(?P<more> (?=--))?"
+)
+"""An option, the numbers that follow it, and the blank before another option."""
 
 
 @dataclass
@@ -91,12 +95,18 @@ def called_from_python(quiet: bool = False, names: Container[str] | None = None)
     >>> with called_from_python():
     ...     raise UserError("give --relevance-from 0.5, or leave --no-fold out")
     Traceback (most recent call last):
-    rungwise.core.UserError: give relevance_from= 0.5, or leave fold= out
+    rungwise.core.UserError: give relevance_from=0.5, or leave fold= out
+    >>> with called_from_python():
+    ...     raise UserError("write --epochs 1 1 --learning-rates 0.001")
+    Traceback (most recent call last):
+    rungwise.core.UserError: write epochs=(1, 1), learning_rates=0.001
     """
 
     def named(found: re.Match[str]) -> str:
-        name = found[2].replace("-", "_")
-        return f"{name}=" if names is None or name in names else found[0]
+        name, values = found["name"].replace("-", "_"), ", ".join(found["values"].split())
+        if names is not None and name not in names:
+            return found[0]
+        return f"{name}={f'({values})' if ',' in values else values}{', ' if found['more'] else ''}"
 
     try:
         with quietly() if quiet else nullcontext():

@@ -3,7 +3,7 @@
 Every loss is called ``loss(similarity, relevance=None, positives=None)``; see :class:`BlockLoss` for what they share.
 """
 
-from rungwise.losses._base import BlockLoss, Loss, LossValue, Reduction
+from rungwise.losses._base import BlockFacts, BlockLoss, Loss, LossValue, Reduction, kind_of
 from rungwise.losses._batch import Batch, Reads, WholeBatch, Within, degrees_of_images, itself, refuse_queries, sharing
 from rungwise.losses._contrastive import ContrastiveMax, ContrastiveSum
 from rungwise.losses._hinge import MaxOfHinges, SumOfHinges, warm_up
@@ -21,6 +21,7 @@ from rungwise.losses._weighted import Weighted
 __all__ = [
     "AdaptiveListwise",
     "Batch",
+    "BlockFacts",
     "BlockLoss",
     "BlockSide",
     "ContrastiveMax",
@@ -43,6 +44,7 @@ __all__ = [
     "Within",
     "degrees_of_images",
     "itself",
+    "kind_of",
     "one_side",
     "plot_miss_probability",
     "refuse_queries",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypedDict, get_args
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from rungwise.core import Cancelled
 from rungwise.losses._batch import Batch, Reads, WholeBatch
 from rungwise.losses._given_blocks import degrees_like, positives_like
 from rungwise.losses._loss_settings import settings_of
@@ -23,12 +28,48 @@ def require(name: str, value: str, allowed: object) -> None:
         raise ValueError(f"{name} must be one of {', '.join(get_args(allowed))}; got {value!r}")
 
 
+def kind_of(loss: type[object]) -> str:
+    """Name of a loss in a configuration: its class in snake case.
+
+    >>> kind_of(type("MultiModalNCE", (), {}))
+    'multi_modal_nce'
+    """
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", loss.__name__).lower()
+
+
+Degrees = NDArray[np.float32]
+
+
 class SharedOptions(TypedDict):
     """Keyword arguments that every :class:`BlockLoss` takes."""
 
     reduction: Reduction
     extra_positives: ExtraPositives
     mask_above: float | None
+
+
+@dataclass(frozen=True)
+class BlockFacts:
+    """What is known of a run's batches before it begins, see :meth:`Loss.cancelled`.
+
+    Attributes:
+        similarity: Name of the model's similarity.
+        lowest: Lowest similarity that there can be.
+        highest: Highest similarity that there can be.
+        pairs: Number of pairs in a batch.
+        lists: Whether batches are lists of candidates and not blocks.
+    """
+
+    similarity: str
+    lowest: float
+    highest: float
+    pairs: int
+    lists: bool = False
+
+    @property
+    def span(self) -> float:
+        """Largest difference of two similarities."""
+        return self.highest - self.lowest
 
 
 class Loss(nn.Module, ABC):
@@ -75,6 +116,25 @@ class Loss(nn.Module, ABC):
     def rests_at(self) -> float | None:
         """Loss of a pair while all vectors are alike, if training is known to rest there; else None."""
         return None
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """Settings of the loss that cannot act in a run; none by default.
+
+        Args:
+            place: Setting that holds the loss, such as ``loss`` or ``loss.losses[0]``.
+            facts: What is known of the batches.
+        """
+        yield from ()
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """Settings of the loss that cannot act with the degrees of a relevance source; none by default.
+
+        Args:
+            place: Setting that holds the loss.
+            own: (n,) sampled degrees of training captions for their own pictures.
+            others: (m,) sampled degrees of training captions for other pictures, at least one.
+        """
+        yield from ()
 
     def of_lists(self, i2t: Tensor, t2i: Tensor | None = None) -> LossValue:
         """The loss of lists that were drawn before, if :attr:`reads_lists`.
@@ -173,6 +233,9 @@ class BlockLoss(Loss):
             as negatives, as the papers and the authors' programs do, ``"pair"`` as pairs of their own.
         mask_above: Relevance from which negatives are masked; None masks nothing by relevance.
 
+    Attributes:
+        needs_negatives: Whether a query without negatives loses nothing.
+
     >>> import torch
     >>> class Attraction(BlockLoss):
     ...     def per_query(self, side):
@@ -180,6 +243,8 @@ class BlockLoss(Loss):
     >>> Attraction(reduction="none")(torch.tensor([[0.5, 0.0], [0.0, 1.0]]))
     (tensor([0.5000, 0.0000]), tensor([0.5000, 0.0000]))
     """
+
+    needs_negatives: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -208,6 +273,38 @@ class BlockLoss(Loss):
             "extra_positives": self.extra_positives,
             "mask_above": self.mask_above,
         }
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """A batch without negatives; and of lists, the options of a block."""
+        if facts.lists:
+            options = {"extra_positives": (self.extra_positives, "mask"), "mask_above": (self.mask_above, None)}
+            for name, (value, usual) in options.items():
+                if value != usual:
+                    yield Cancelled(
+                        f"{place}.{name} {value} changes nothing with a sampler of lists, which names each query's"
+                        " candidates; leave it out, or choose another sampler"
+                    )
+        elif self.needs_negatives and self.pairs_to_encode(facts.pairs) < 2:
+            yield Cancelled(
+                f"batch_size {facts.pairs} leaves {place}.kind {kind_of(type(self))} no negatives, so that it is 0 in"
+                " every step; set batch_size to 2 or more",
+                refused=True,
+            )
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """A bound of relevance that masks all negatives, or none."""
+        if self.mask_above is None:
+            return
+        if not (others >= self.mask_above).any():
+            yield Cancelled(
+                f"{place}.mask_above {self.mask_above:g} masks nothing: the highest of {len(others):,} sampled degrees"
+                f" of data.relevance is {others.max():.4g}; lower it, or leave it out"
+            )
+        elif (others >= self.mask_above).all():
+            yield Cancelled(
+                f"{place}.mask_above {self.mask_above:g} masks every negative: the lowest of {len(others):,} sampled"
+                f" degrees of data.relevance is {others.min():.4g}; raise it"
+            )
 
     @abstractmethod
     def per_query(self, side: BlockSide) -> Tensor:

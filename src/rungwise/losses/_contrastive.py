@@ -13,11 +13,15 @@ with the largest S(q, n)::
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from rungwise.losses._base import BlockLoss, Reduction
-from rungwise.losses._hinge import hardest_violation
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockFacts, BlockLoss, Reduction
+from rungwise.losses._hinge import hardest_violation, margin_cancelled
 from rungwise.losses._pairs import BlockSide, ExtraPositives
 from rungwise.losses._temperature import Temperature
 
@@ -49,6 +53,8 @@ class ContrastiveSum(BlockLoss):
     >>> ContrastiveSum()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
     tensor(3.3803)
     """
+
+    needs_negatives: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -95,6 +101,8 @@ class ContrastiveMax(BlockLoss):
     (tensor([-1.0000, -4.0000]), tensor([-8.0000,  3.0000]))
     """
 
+    needs_negatives: ClassVar[bool] = True
+
     def __init__(
         self,
         temperature: float = 0.1,
@@ -119,6 +127,12 @@ class ContrastiveMax(BlockLoss):
     def first_margin(self) -> float:
         """Its own margin; that of a loss without a margin where there is no hinge."""
         return self.margin if self.hinge else super().first_margin
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """Its margin where there is a hinge, besides the common settings."""
+        yield from super().cancelled(place, facts)
+        if self.hinge:
+            yield from margin_cancelled(f"{place}.margin", self.margin, facts)
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) CMN over each query's pairs."""

@@ -8,10 +8,14 @@ For a query q with its pair p, its negatives N and margin a::
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
-from rungwise.losses._base import BlockLoss, Loss, Reduction
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockFacts, BlockLoss, Loss, Reduction
 from rungwise.losses._batch import Reads
 from rungwise.losses._draws import draw, pair_keys
 from rungwise.losses._pairs import BlockSide, ExtraPositives
@@ -72,6 +76,32 @@ def max_of_hinges(similarity: Tensor, pair: Tensor, excluded: Tensor, margin: fl
     return hardest_violation(similarity, pair, excluded, margin).relu()
 
 
+def margin_cancelled(place: str, margin: float, facts: BlockFacts) -> Iterator[Cancelled]:
+    """A margin that no pair can miss, or that none can reach, with the similarity of the run.
+
+    >>> cosine = BlockFacts("cosine", -1.0, 1.0, pairs=128)
+    >>> [one.refused for margin in (-2.0, 0.0, 0.2, 2.0) for one in margin_cancelled("loss.margin", margin, cosine)]
+    [True, False, False]
+    """
+    between = f"model.similarity {facts.similarity} lies in {facts.lowest:g}..{facts.highest:g}"
+    if margin <= -facts.span:
+        yield Cancelled(
+            f"{place} {margin:g} leaves no loss: {between}, so that no negative is {-margin:g} above its pair; set"
+            f" {place} above 0, such as 0.2",
+            refused=True,
+        )
+    elif margin <= 0:
+        yield Cancelled(
+            f"{place} {margin:g} asks for no distance: nothing is lost once all vectors are alike; set {place} above"
+            " 0, such as 0.2, unless that is meant"
+        )
+    elif margin >= facts.span:
+        yield Cancelled(
+            f"{place} {margin:g} is never reached: {between}, so that every negative is always pushed, and a larger"
+            f" margin changes nothing; set {place} below {facts.span:g}, such as 0.2"
+        )
+
+
 class SumOfHinges(BlockLoss):
     """Both sides of SH, added: every negative within the margin is pushed.
 
@@ -84,6 +114,8 @@ class SumOfHinges(BlockLoss):
     >>> SumOfHinges()(torch.tensor([[0.9, 0.8], [0.1, 0.5]]))
     tensor(0.6000)
     """
+
+    needs_negatives: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -100,6 +132,11 @@ class SumOfHinges(BlockLoss):
     def first_margin(self) -> float:
         """Its own margin."""
         return self.margin
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """Its margin, besides the common settings."""
+        yield from super().cancelled(place, facts)
+        yield from margin_cancelled(f"{place}.margin", self.margin, facts)
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) SH over each query's pairs."""
@@ -127,6 +164,8 @@ class MaxOfHinges(BlockLoss):
     tensor(0.3000)
     """
 
+    needs_negatives: ClassVar[bool] = True
+
     def __init__(
         self,
         margin: float = 0.2,
@@ -148,6 +187,17 @@ class MaxOfHinges(BlockLoss):
     def first_margin(self) -> float:
         """Its own margin."""
         return self.margin
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """Its margin, and a negative set that is the batch, besides the common settings."""
+        yield from super().cancelled(place, facts)
+        yield from margin_cancelled(f"{place}.margin", self.margin, facts)
+        if self.negative_set is not None and facts.pairs - 1 <= self.negative_set <= facts.pairs:
+            yield Cancelled(
+                f"{place}.negative_set {self.negative_set} changes nothing: batch_size {facts.pairs} gives each query"
+                f" {facts.pairs - 1} negatives, which are all taken; leave it out, or set it below {facts.pairs - 1} or"
+                f" above {facts.pairs}"
+            )
 
     @property
     def rests_at(self) -> float:

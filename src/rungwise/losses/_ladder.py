@@ -11,18 +11,20 @@ Hard contrastive sampling (Eq. 8) keeps one term of each sum, or several: the fa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from rungwise.losses._base import BlockLoss, Reduction, require
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockFacts, BlockLoss, Degrees, Reduction, require
 from rungwise.losses._batch import Reads
-from rungwise.losses._hinge import hardest, max_of_hinges, sum_of_hinges
+from rungwise.losses._hinge import hardest, margin_cancelled, max_of_hinges, sum_of_hinges
 from rungwise.losses._pairs import BlockSide, ExtraPositives
 
 Sampling = Literal["sum", "hard_contrastive"]
@@ -199,6 +201,8 @@ class Ladder(BlockLoss):
     tensor(0.0275)
     """
 
+    needs_negatives: ClassVar[bool] = True
+
     def __init__(
         self,
         thresholds: Sequence[float] = (0.63,),
@@ -251,6 +255,46 @@ class Ladder(BlockLoss):
     def first_margin(self) -> float:
         """Margin of the first rung."""
         return self.margins[0]
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """Weights of 0, margins out of reach, and more pairs than a batch has, besides the common settings."""
+        yield from super().cancelled(place, facts)
+        if not any(self.weights):
+            told = ", ".join(f"{weight:g}" for weight in self.weights)
+            yield Cancelled(f"{place}.weights {told} leave no loss; set one above 0", refused=True)
+            return
+        for rung, (margin, weight) in enumerate(zip(self.margins, self.weights, strict=True), start=1):
+            if weight:
+                reached = margin_cancelled(f"{place}.margins ({rung})", margin, facts)
+                # A rung may have no distance of its own, and one of several may be out of reach.
+                yield from (Cancelled(one.line) for one in reached if margin or rung == 1)
+            else:
+                cut = "its threshold and " if rung > 1 else ""
+                yield Cancelled(
+                    f"{place}.weights ({rung}) 0 leaves rung {rung} out, with {cut}margin {margin:g}; give it a weight,"
+                    " or take a rung less"
+                )
+        if self.pairs > 1 and self.pairs >= facts.pairs:
+            yield Cancelled(
+                f"{place}.pairs {self.pairs} is more than a query has candidates with batch_size {facts.pairs}; set it"
+                f" below {facts.pairs}"
+            )
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """Thresholds beyond all degrees, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        for at, (higher, cut) in enumerate(zip((np.inf, *self.thresholds), self.thresholds, strict=False), start=1):
+            said = f"{place}.thresholds ({at}) {cut:g} leaves rung {at + 1} of the loss"
+            if not ((others >= cut) & (others < higher)).any():
+                yield Cancelled(
+                    f"{said} without its upper side: none of {len(others):,} sampled degrees of data.relevance lies"
+                    f" there, in {others.min():.4g}..{others.max():.4g}; lower it, or give shares"
+                )
+            elif (others >= cut).all():
+                yield Cancelled(
+                    f"{said} without its lower side: the lowest of {len(others):,} sampled degrees of data.relevance is"
+                    f" {others.min():.4g}; raise it, or give shares"
+                )
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) ladder loss over each query's pairs."""

@@ -8,12 +8,14 @@ For a list of a relevant item + and irrelevant items, n in all, with similaritie
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from rungwise.losses._base import BlockLoss, LossValue, Reduction, require
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockFacts, BlockLoss, Degrees, LossValue, Reduction, require
 from rungwise.losses._batch import Reads
 from rungwise.losses._draws import draw, pair_keys
 from rungwise.losses._pairs import HALF, BlockSide, ExtraPositives
@@ -92,6 +94,7 @@ class AdaptiveListwise(BlockLoss):
 
     paper_similarity = "shifted_cosine"
     reads_lists = True
+    needs_negatives: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -128,6 +131,35 @@ class AdaptiveListwise(BlockLoss):
         """Relevance where it decides what is irrelevant; places of the items where lists are drawn."""
         labelled = self.irrelevant == "no_shared_label"
         return super().reads | Reads(relevance=labelled, draws=self.sampled is not None)
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """What lists decide by themselves, and a draw of the whole batch, besides the common settings."""
+        yield from super().cancelled(place, facts)
+        if facts.lists:
+            if self.sampled is not None:
+                yield Cancelled(
+                    f"{place}.sampled {self.sampled} changes nothing with sampler label_lists, whose"
+                    " sampler.irrelevant says how many are drawn; leave it out"
+                )
+            if self.irrelevant == "no_shared_label":
+                yield Cancelled(
+                    f"{place}.irrelevant no_shared_label changes nothing with sampler label_lists, which draws by"
+                    f" labels itself, and asks for degrees of relevance; set {place}.irrelevant to other_item"
+                )
+        elif self.sampled is not None and self.sampled >= facts.pairs - 1:
+            yield Cancelled(
+                f"{place}.sampled {self.sampled} changes nothing: batch_size {facts.pairs} gives each query at most"
+                f" {facts.pairs - 1} irrelevant items, which are all taken; leave it out, or set it lower"
+            )
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """Degrees of which none is irrelevant, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        if self.irrelevant == "no_shared_label" and (others > 0).all():
+            yield Cancelled(
+                f"{place}.irrelevant no_shared_label finds nothing irrelevant: all of {len(others):,} sampled degrees"
+                f" of data.relevance are above 0; set {place}.irrelevant to other_item, or name a source of labels"
+            )
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) l over each query's pairs, before alpha."""

@@ -10,6 +10,8 @@ and likewise for a caption with S_tt (the baseline MVN of ConVSE, after Alayrac 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -34,6 +36,8 @@ class MultiModalNCE(BlockLoss):
     >>> MultiModalNCE()(s, image_similarity=within, text_similarity=within)
     tensor(3.5158)
     """
+
+    needs_negatives: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -12,18 +12,24 @@ wrong way round: the margin of a direction is about that direction's own negativ
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from rungwise.losses._base import BlockLoss, Reduction, require
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockFacts, BlockLoss, Degrees, Reduction, require
 from rungwise.losses._batch import Reads
 from rungwise.losses._draws import pair_keys
-from rungwise.losses._hinge import max_of_hinges
+from rungwise.losses._hinge import margin_cancelled, max_of_hinges
 from rungwise.losses._pairs import BlockSide, ExtraPositives
 
 Negatives = Literal["random", "hardest", "softest"]
+_USUAL_MARGIN = 0.2
+_NO_MARGIN = 0.01
+"""Largest margin that counts as none: a hundredth of the range of a similarity of 0..1."""
 
 
 class SemanticAdaptiveMargin(BlockLoss):
@@ -45,13 +51,15 @@ class SemanticAdaptiveMargin(BlockLoss):
     tensor(1.8000)
     """
 
+    needs_negatives: ClassVar[bool] = True
+
     def __init__(
         self,
         temperature: float = 10.0,
         *,
         negatives: Negatives = "softest",
         with_triplet: bool = False,
-        margin: float = 0.2,
+        margin: float = _USUAL_MARGIN,
         generator: torch.Generator | None = None,
         reduction: Reduction = "sum",
         extra_positives: ExtraPositives = "mask",
@@ -72,6 +80,29 @@ class SemanticAdaptiveMargin(BlockLoss):
         """M, also of the captions of candidate images; places of the items where negatives are drawn."""
         drawn = self.negatives == "random"
         return super().reads | Reads(relevance=True, candidate_captions=True, draws=drawn)
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """The margin of a triplet loss that is left out, or that cannot act, besides the common settings."""
+        yield from super().cancelled(place, facts)
+        if self.with_triplet:
+            # SAM itself remains, whatever the margin beside it.
+            yield from (Cancelled(one.line) for one in margin_cancelled(f"{place}.margin", self.margin, facts))
+        elif self.margin != _USUAL_MARGIN:
+            yield Cancelled(
+                f"{place}.margin {self.margin:g} changes nothing: {place}.with_triplet is false, and margins come from"
+                f" degrees; set {place}.with_triplet to true, or leave the margin out"
+            )
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """A temperature by which all margins vanish, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        largest = float(own.max(initial=-np.inf) - others.min()) / self.temperature
+        if largest < _NO_MARGIN:
+            yield Cancelled(
+                f"{place}.temperature {self.temperature:g} leaves no margin above {max(largest, 0):.2g}: degrees of"
+                f" data.relevance lie in {min(others.min(), own.min(initial=np.inf)):.4g}.."
+                f"{max(others.max(), own.max(initial=-np.inf)):.4g}; lower the temperature to about their range"
+            )
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) SAM over each query's pairs; the captions' side needs its ``image_degrees``."""

@@ -11,14 +11,16 @@ sorting and prefix sums give all ranks of n candidates in O(n log n) rather than
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from rungwise.losses._base import BlockLoss, Reduction
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockLoss, Degrees, Reduction
 from rungwise.losses._batch import Reads
 from rungwise.losses._pairs import BlockSide, ExtraPositives
 
@@ -100,6 +102,8 @@ class SmoothNDCG(BlockLoss):
     (tensor([0.1403, 0.0000]), tensor([0.1452, 0.0898]))
     """
 
+    needs_negatives: ClassVar[bool] = True
+
     def __init__(
         self,
         temperature: float = 0.1,
@@ -117,6 +121,15 @@ class SmoothNDCG(BlockLoss):
     def reads(self) -> Reads:
         """Relevance, besides the common reads."""
         return super().reads | Reads(relevance=True)
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """Degrees that are all 0, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        if not (others > 0).any() and not (own > 0).any():
+            yield Cancelled(
+                f"{place}.kind smooth_ndcg has nothing to order: all of {len(own) + len(others):,} sampled degrees of"
+                " data.relevance are 0 or less; name another source"
+            )
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) 1 - smooth NDCG of each query."""

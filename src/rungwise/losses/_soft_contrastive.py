@@ -7,13 +7,21 @@ For a query q with its pair p, its negatives N, temperatures T (of S) and U (of 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from rungwise.losses._base import BlockLoss, Reduction
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockLoss, Degrees, Reduction
 from rungwise.losses._batch import Reads
 from rungwise.losses._pairs import BlockSide, ExtraPositives
 from rungwise.losses._temperature import Temperature
+
+_ALIKE = 0.01
+"""Largest ratio of targets, as a difference of logarithms, that counts as none."""
 
 
 def soft_contrastive(
@@ -54,6 +62,8 @@ class SoftContrastive(BlockLoss):
     tensor(6.0697)
     """
 
+    needs_negatives: ClassVar[bool] = True
+
     def __init__(
         self,
         temperature: float = 0.1,
@@ -75,6 +85,16 @@ class SoftContrastive(BlockLoss):
     def reads(self) -> Reads:
         """Relevance, besides the common reads."""
         return super().reads | Reads(relevance=True)
+
+    def cancelled_by_degrees(self, place: str, own: Degrees, others: Degrees) -> Iterator[Cancelled]:
+        """A temperature by which all targets are alike, besides the common settings."""
+        yield from super().cancelled_by_degrees(place, own, others)
+        every = np.concatenate([own, others])
+        if np.ptp(every) / self.target_temperature < _ALIKE:
+            yield Cancelled(
+                f"{place}.target_temperature {self.target_temperature:g} makes all targets alike: degrees of"
+                f" data.relevance lie in {every.min():.4g}..{every.max():.4g}; lower it to a tenth of their range"
+            )
 
     def per_query(self, side: BlockSide) -> Tensor:
         """(Q,) cross-entropy over each query's pairs."""

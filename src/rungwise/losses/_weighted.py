@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import cast
@@ -10,7 +10,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from rungwise.losses._base import Loss, LossValue, SharedOptions
+from rungwise.core import Cancelled
+from rungwise.losses._base import BlockFacts, Loss, LossValue, SharedOptions, kind_of
 from rungwise.losses._batch import Batch, Reads
 
 
@@ -64,6 +65,24 @@ class Weighted(Loss):
     def first_margin(self) -> float:
         """Margin of its first loss."""
         return self.members[0].first_margin
+
+    def cancelled(self, place: str, facts: BlockFacts) -> Iterator[Cancelled]:
+        """Weights of 0, and what is cancelled in the losses that have a weight."""
+        if not any(self.weights):
+            told = ", ".join(f"{weight:g}" for weight in self.weights)
+            yield Cancelled(f"{place}.weights {told} leave no loss; set one other than 0", refused=True)
+            return
+        found = [list(one.cancelled(f"{place}.losses ({at})", facts)) for at, one in enumerate(self.members, start=1)]
+        # One that works is enough for a run.
+        none_works = all(any(one.refused for one in of) for of, w in zip(found, self.weights, strict=True) if w)
+        for at, (loss, weight) in enumerate(zip(self.members, self.weights, strict=True), start=1):
+            if weight:
+                yield from (Cancelled(one.line, one.refused and none_works) for one in found[at - 1])
+            else:
+                yield Cancelled(
+                    f"{place}.weights ({at}) 0 leaves {kind_of(type(loss))} out, whatever its settings say; give it a"
+                    " weight, or leave the loss out"
+                )
 
     def pairs_to_encode(self, batch_size: int) -> int:
         """The largest number that one of its losses wants; the others see these candidates too."""

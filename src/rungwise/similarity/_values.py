@@ -7,6 +7,7 @@ is imported when tensors are prepared or compared.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
@@ -32,6 +33,7 @@ class Similarity(ABC):
         product: Whether prepared vectors are compared by their inner product and nothing else.
         metric: Name of the index metric that ranks prepared vectors alike, ``"cosine"`` or ``"inner"``; None where no
             index has one.
+        bounds: Lowest and highest similarity that there can be.
 
     >>> import torch
     >>> similarity = Cosine()
@@ -42,6 +44,11 @@ class Similarity(ABC):
     kind: str
     product: ClassVar[bool] = False
     metric: ClassVar[str | None] = None
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """None by default: minus and plus infinity."""
+        return -math.inf, math.inf
 
     def images(self, vectors: Tensor) -> Tensor:
         """Prepare (n, D) image vectors of an encoder; unchanged by default."""
@@ -114,6 +121,11 @@ class Cosine(_UnitSides, _Product):
 
     kind: Literal["cosine"] = "cosine"
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """-1 and 1."""
+        return -1.0, 1.0
+
 
 @dataclass(frozen=True)
 class Inner(_Product):
@@ -155,6 +167,12 @@ class Order(Similarity):
     root: bool = False
     absolute: bool = False
 
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Of sides of length 1: -4 and 0, or -1 and 0 where no entry is negative; roots of these with :attr:`root`."""
+        farthest = 1.0 if self.absolute else 4.0
+        return -math.sqrt(farthest) if self.root else -farthest, 0.0
+
     def images(self, vectors: Tensor) -> Tensor:
         """Bring (n, D) vectors to length 1, and take absolute values where ``absolute`` is set."""
         unit = _unit(vectors)
@@ -187,6 +205,11 @@ class ShiftedCosine(_UnitSides):
     metric: ClassVar[str | None] = "cosine"
 
     kind: Literal["shifted_cosine"] = "shifted_cosine"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """0 and 1."""
+        return 0.0, 1.0
 
     def block(self, images: Tensor, texts: Tensor) -> Tensor:
         """(n, m) shifted cosines of (n, D) and (m, D) prepared vectors."""

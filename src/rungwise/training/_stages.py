@@ -33,7 +33,7 @@ from rungwise.training._run_folder import (
     write_config,
     write_history,
 )
-from rungwise.training.config import TrainConfig, config_of_settings
+from rungwise.training.config import TrainConfig, accepted, config_of_settings
 from rungwise.training.distributed import LOST_AFTER, is_first, joined, resuming
 from rungwise.training.engine import (
     TrainResult,
@@ -96,6 +96,7 @@ def run(
             watcher=watcher,
             lost_after=lost_after,
         )
+    accepted(config)  # before the first stage begins; each says its own lines
     whole = _Whole(config, out, AllOf(watchers_of(watcher)))
     with ExitStack() as held:
         if is_first() and out.exists():

@@ -9,7 +9,9 @@ import timm
 import torch
 from safetensors.torch import save_file
 
+import rungwise
 from rungwise.cli import main
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
 from rungwise.models import load
 from rungwise.training.config import load_config
@@ -53,6 +55,23 @@ def test_pictures_with_captions_are_all_that_is_needed(
     index, other = tmp_path / "index", str(out / "model")
     assert main(["index", str(pictures), "--model", other, "--out", str(index)]) == 0
     assert main(["search", str(index), "crimson"]) == 0
+
+
+def test_epochs_of_one_phase_beside_a_preset_of_two_say_the_flags_that_fit(
+    pictures: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", "vsepp", str(pictures), "--epochs", "2"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert (
+        "epochs 2 is one phase, learning_rates 0.0002 2e-05 are two; write --epochs 2 --learning-rates 0.0002," in said
+    )
+    assert "or --epochs 1 1 --learning-rates 0.0002 2e-05" in said
+    assert main(["train", "vsepp", str(pictures), "--epochs", "2", "--learning-rates", "0.0002"]) == 2
+    assert "warm_up_epochs 3 covers the whole run of 2 epochs" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(
+        UserError, match=r"write epochs=2, learning_rates=0.0002, or epochs=\(1, 1\), learning_rates=\("
+    ):
+        rungwise.train("vsepp", pictures, epochs=2)
 
 
 def test_a_kind_that_is_typed_takes_the_place_of_the_presets(

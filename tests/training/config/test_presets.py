@@ -168,7 +168,7 @@ def test_the_repository_shows_the_presets_at_its_root() -> None:
     ("text", "message"),
     [
         ("epoch: [1]", r"c.yaml: epoch: .*(not permitted|[Uu]nexpected)"),
-        ("epochs: [1]", "epochs has 1 phases, learning_rates 2"),
+        ("epochs: [1]", "epochs 1 is one phase, learning_rates 0.0002 2e-05 are two"),
         ("loss: {kind: ladder, margin: 3}", "c.yaml: loss.ladder.margin"),
         ("loss: {kind: snake}", "c.yaml: loss"),
         ("batch_size: many", "c.yaml: batch_size: .*'many'"),

@@ -135,7 +135,10 @@ def test_one_number_is_a_list_of_one_phase(text, value, tmp_path):
         ("seed: 2024-99-99", "not valid YAML"),
         ("a: " + "[" * 2_000, "not valid YAML"),
         ("epoch: [1]", "epoch"),
-        ("epochs: [1]", "epochs has 1 phases, learning_rates 2; give a rate for each"),
+        (
+            "epochs: [1]",
+            "learning_rates 0.0002 2e-05 are two; write --epochs 1 --learning-rates 0.0002",
+        ),
         ("{epochs: [], learning_rates: []}", "epochs: the number of its values must be at least 1"),
         ("epochs: [0, 1]", "epochs.0: must be at least 1"),
         ("batch_size: 0", "batch_size: must be at least 1"),

@@ -33,7 +33,7 @@ def test_stages_come_back_from_the_file_of_the_run():
 def test_a_setting_that_a_stage_cannot_have_is_refused_with_its_name():
     with pytest.raises(UserError, match="stage heads: epocs"):
         TrainConfig(stages=(Stage("heads", {"epocs": [3]}),))
-    with pytest.raises(UserError, match=r"^run.yaml: stage tuned: epochs has 1 phases, learning_rates 2; give a rate"):
+    with pytest.raises(UserError, match=r"^run.yaml: stage tuned: epochs 3 is one phase, learning_rates 0.0002"):
         from_plain(TrainConfig, {"stages": [{"name": "base"}, {"name": "tuned", "epochs": [3]}]}, "run.yaml")
 
 

@@ -247,7 +247,7 @@ def test_the_ladder_asks_its_source(config: TrainConfig, coloured: ImageCaptions
         train(config, coloured, tmp_path / "run", cache=cache)
     source = Colours(coloured)
     result = train(config, coloured, tmp_path / "run", relevance=source, cache=cache)
-    assert source.asked == -(-72 // 8)
+    assert source.asked == 1 + -(-72 // 8), "a sample, to see whether the thresholds can act, and each step"
     assert result.finished
 
 
@@ -286,14 +286,42 @@ def test_a_loss_that_cannot_be_built_is_one_line(
 def test_warm_up_epochs_use_the_sum_of_hinges(
     config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
 ) -> None:
-    plain = replace(once(config), loss=config_of(SumOfHinges)())
-    warmed = replace(once(config), warm_up_epochs=1)
+    plain = replace(config, loss=config_of(SumOfHinges)())
+    warmed = replace(config, warm_up_epochs=1)
     cold = replace(warmed, warm_up_epochs=0)
     losses = [
         train(one, coloured, tmp_path / str(number), cache=cache).history[0]["loss"]
         for number, one in enumerate((plain, warmed, cold))
     ]
     assert losses[0] == losses[1] > losses[2]
+    rows = [json.loads(line) for line in (tmp_path / "1" / "history.jsonl").read_text().splitlines()]
+    assert [row["loss_in_force"] for row in rows] == ["sum_of_hinges", "max_of_hinges"]
+
+
+def test_a_setting_without_effect_is_said_before_the_first_step_and_one_that_wastes_the_run_refused(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path
+) -> None:
+    diary = Diary()
+    idle = replace(config, snapshot=replace(config.snapshot, patience=9), checkpoint_steps=5000, ema=0.999)
+    train(idle, coloured, tmp_path / "run", cache=cache, watcher=diary)
+    found = [line.partition(" ")[0] for line in diary.said if " never " in line]
+    assert found == ["snapshot.patience", "checkpoint_steps", "ema"]
+    assert [report.loss_in_force for report in diary.epochs] == ["max_of_hinges", "max_of_hinges"]
+    with pytest.raises(UserError, match=r"^warm_up_epochs 2 covers the whole run of 2 epochs"):
+        train(replace(config, warm_up_epochs=2), coloured, tmp_path / "other", cache=cache)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_run_is_not_resumed_with_so_few_epochs_that_its_loss_never_works(
+    config: TrainConfig, coloured: ImageCaptions, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warmed = replace(config, warm_up_epochs=2, epochs=(2, 2))
+    with monkeypatch.context() as patch:
+        dies_at(patch, 13)
+        with pytest.raises(SystemError):
+            train(warmed, coloured, tmp_path / "run", cache=cache)
+    with pytest.raises(UserError, match=r"^warm_up_epochs 2 covers the whole run of 2 epochs"):
+        train(replace(warmed, epochs=(1, 1)), coloured, tmp_path / "run", cache=cache, resume=True)
 
 
 def test_unreadable_pictures_are_listed_and_left_out(

@@ -15,6 +15,7 @@ from rungwise.models.subspace import CCA, LCFS
 from rungwise.runs import is_run_folder, verify_run
 from rungwise.training.config import Choice, FitConfig, load_config
 from rungwise.training.fit import fit_run
+from tests.training.conftest import Said
 
 CLASSES = 4
 
@@ -60,6 +61,12 @@ def test_every_method_is_fitted_kept_and_better_than_chance(kind: str, tmp_path:
     assert min(result["i2t/MAP"], result["t2i/MAP"]) > 100 / CLASSES + 10
     assert is_run_folder(tmp_path / "run")
     assert [check for check in verify_run(tmp_path / "run") if check.wrong] == []
+
+
+def test_a_grid_of_one_value_is_said(tmp_path: Path) -> None:
+    said = Said()
+    fit_run(of("cca", dimension=(2,)), labelled(), tmp_path / "run", watcher=said)
+    assert [line.partition(":")[0] for line in said.lines] == ["grid.dimension tries one value, 2"]
 
 
 def test_the_history_tells_what_was_tried_and_the_best_is_taken(tmp_path: Path) -> None:

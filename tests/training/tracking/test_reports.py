@@ -44,6 +44,35 @@ def test_the_measure_that_chooses_is_shown(measure: str, value: float, end: str)
     assert max(map(len, written.getvalue().splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("loss", "measure", "line"),
+    [
+        (
+            "sum_of_hinges",
+            "rsum",
+            "epoch  1/30  lr 2e-04  sum_of_hinges 21.7852  123456 pairs/s  val rsum  512.2",
+        ),
+        (
+            "semantic_adaptive_margin",
+            "rsum",
+            "epoch  1/30  lr 2e-04  semantic_adaptive_margin 21.7852  val rsum  512.2",
+        ),
+        (
+            "semantic_adaptive_margin",
+            "SR@10(m=1,non_gt,lists=30)",
+            "epoch  1/30  lr 2e-04  semantic_… 21.7852  val SR@10(m=1,non_gt,lists=30)  512.2",
+        ),
+    ],
+)
+def test_an_epoch_names_its_loss(loss: str, measure: str, line: str) -> None:
+    written = io.StringIO()
+    watcher = TerminalWatcher(Console(file=written, width=80, force_terminal=False))
+    numbers = NUMBERS | {measure: 512.25}
+    watcher.epoch(EpochReport(235, 1, 30, numbers, best=False, measure=measure, loss_in_force=loss))
+    assert written.getvalue().rstrip() == line
+    assert len(line) <= 80
+
+
 def test_skipped_items_are_listed_and_counted() -> None:
     written = io.StringIO()
     watcher = TerminalWatcher(Console(file=written, width=80, force_terminal=False))

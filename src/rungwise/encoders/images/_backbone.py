@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from rungwise.core import ELSEWHERE, UserError, from_plain
+from rungwise.core import ELSEWHERE, Cancelled, UserError, from_plain
 from rungwise.core.formats import digest_of_tensors, read_metadata, read_tensors
 from rungwise.core.network import fetching, folder_of, hub_folder
 from rungwise.core.text import near_names
@@ -77,6 +77,19 @@ class ImageConfig(ImageSideConfig):
             raise UserError(
                 f"image.crops: 10C averages features of different places, and image.pool: {self.pool} keeps places"
                 " apart; choose one"
+            )
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Batch statistics of a frozen backbone, and mirror images where all are seen."""
+        if self.frozen and self.batch_norm != ImageConfig.batch_norm:
+            yield Cancelled(
+                f"{place}.batch_norm {self.batch_norm} changes nothing: {place}.frozen true keeps the statistics as"
+                f" they are; leave it out, or set {place}.frozen to false"
+            )
+        if self.crops == "10C" and self.mirrored:
+            yield Cancelled(
+                f"{place}.mirrored true changes nothing: {place}.crops 10C sees every crop and its mirror image; leave"
+                f" it out, or set {place}.crops to RC"
             )
 
     def build(self) -> Backbone:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, models
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core import ELSEWHERE, Natural, Size, UserError, from_plain
+from rungwise.core import ELSEWHERE, Cancelled, Natural, Size, UserError, from_plain
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
 from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSideConfig, require_words
@@ -68,6 +68,21 @@ class BagOfWordsConfig(TextSideConfig):
         if self.word_vectors is None and (self.vocabulary, self.word_dimension) != ("captions", None):
             asked = "word_dimension" if self.word_dimension is not None else f"vocabulary: {self.vocabulary}"
             raise UserError(f"text.{asked} needs a file of word vectors; set text.word_vectors")
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """A width beside a file that has its own, and what chooses words where the file has them."""
+        if self.vocabulary == "file":
+            for name, usual in (("min_count", BagOfWordsConfig.min_count), ("most_words", BagOfWordsConfig.most_words)):
+                if getattr(self, name) != usual:
+                    yield Cancelled(
+                        f"{place}.{name} {getattr(self, name)} changes nothing: {place}.vocabulary file takes all words"
+                        f" of the file; leave it out, or set {place}.vocabulary to captions"
+                    )
+        if self.word_vectors is not None and self.word_dimension is not None:
+            yield Cancelled(
+                f"{place}.word_dimension {self.word_dimension} changes nothing: {place}.word_vectors"
+                f" {self.word_vectors} has a width of its own; leave it out"
+            )
 
     @property
     def frozen(self) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from rungwise.core import ELSEWHERE, BelowOne, Natural, Size, UserError, from_plain
+from rungwise.core import ELSEWHERE, BelowOne, Cancelled, Natural, Size, UserError, from_plain
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
 from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSideConfig, require_words
@@ -80,6 +80,24 @@ class GRUConfig(TextSideConfig):
         if self.word_vectors is None and (self.vocabulary != "captions" or not self.train_words):
             asked = "train_words: false" if not self.train_words else f"vocabulary: {self.vocabulary}"
             raise UserError(f"text.{asked} needs a file of word vectors; set text.word_vectors")
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Options of word vectors without a file of them, and of captions where words come from the file."""
+        if self.word_vectors is None and self.missing != GRUConfig.missing:
+            yield Cancelled(
+                f"{place}.missing {self.missing} changes nothing without {place}.word_vectors, a file that may lack"
+                " words; leave it out, or name a file"
+            )
+        if self.vocabulary == "file" and self.min_count != GRUConfig.min_count:
+            yield Cancelled(
+                f"{place}.min_count {self.min_count} changes nothing: {place}.vocabulary file takes no words from"
+                f" captions; leave it out, or set {place}.vocabulary to both"
+            )
+        if self.word_vectors is not None and self.word_dimension != GRUConfig.word_dimension:
+            yield Cancelled(
+                f"{place}.word_dimension {self.word_dimension} changes nothing: {place}.word_vectors"
+                f" {self.word_vectors} has a width of its own; leave it out"
+            )
 
     @property
     def l2_normalise(self) -> bool:

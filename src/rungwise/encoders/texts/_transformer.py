@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core import ELSEWHERE, STRICT, UserError, from_plain, to_plain
+from rungwise.core import ELSEWHERE, STRICT, Cancelled, UserError, from_plain, to_plain
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
 from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide, TextSideConfig, require_words
@@ -81,6 +81,14 @@ class TransformerConfig(TextSideConfig):
         super().__post_init__()
         if self.frozen and self.train_layers is not None:
             raise UserError("text.train_layers needs text.frozen: false")
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """More trained layers than are kept."""
+        if self.train_layers is not None and self.keep_layers is not None and self.train_layers > self.keep_layers:
+            yield Cancelled(
+                f"{place}.train_layers {self.train_layers} is more than {place}.keep_layers {self.keep_layers}: all"
+                f" that are kept are trained; set it to {self.keep_layers} or less"
+            )
 
     @property
     def l2_normalise(self) -> bool:

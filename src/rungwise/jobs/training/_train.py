@@ -245,12 +245,13 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
     """
     from rungwise.data import NO_SPLIT, read, why_untrained, with_splits, with_validation
     from rungwise.training import run
-    from rungwise.training.config import FitConfig
+    from rungwise.training.config import FitConfig, accepted
     from rungwise.training.distributed import is_first
     from rungwise.training.fit import check_fits
     from rungwise.training.tracking import TerminalWatcher
 
     usable_cache(asked.cache)
+    accepted(config)  # before data are read; what is said of it is said when the run begins
     config = with_origins(replace(config, modules=tuple(dict.fromkeys((*config.modules, *named_modules())))))
     device = chosen_device(asked.device) if is_first() else choose_device(asked.device)
     given = data

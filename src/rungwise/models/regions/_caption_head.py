@@ -16,7 +16,8 @@ for one padding token after the last word. That says nothing of the picture, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import Annotated, ClassVar
 
 import torch
@@ -24,7 +25,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core import STRICT, BelowOne, Bounded, NotNegative, Size
+from rungwise.core import STRICT, BelowOne, Bounded, Cancelled, NotNegative, Size
 from rungwise.encoders.texts import inside
 
 
@@ -50,6 +51,16 @@ class CaptionHeadConfig(Bounded):
     word_dimension: Size = 300
     dropout: BelowOne = 0.2
     longest: Annotated[int, Field(ge=2)] = 60
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Options of a generator that is not built."""
+        if not self.weight:
+            for one in fields(self):
+                if one.name != "weight" and getattr(self, one.name) != one.default:
+                    yield Cancelled(
+                        f"{place}.{one.name} {getattr(self, one.name):g} changes nothing: {place}.weight 0 builds no"
+                        f" generator of captions; set {place}.weight above 0, or leave it out"
+                    )
 
 
 class CaptionHead(nn.Module):

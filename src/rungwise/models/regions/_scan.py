@@ -6,12 +6,13 @@ both have length 1. What is computed of a pair stands in :mod:`rungwise.similari
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from rungwise.core import STRICT
+from rungwise.core import STRICT, Cancelled
 from rungwise.models.io import ModelConfig
 from rungwise.models.regions._base import RegionScorer
 from rungwise.models.regions._config import RegionConfig
@@ -44,6 +45,14 @@ class SCANConfig(RegionConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.comparison()
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Lambda of a pooling that is not taken."""
+        if self.pooling != "lse" and self.lse != SCANConfig.lse:
+            yield Cancelled(
+                f"{place}.lse {self.lse:g} changes nothing: {place}.pooling is {self.pooling}; leave it out, or set"
+                f" {place}.pooling to lse"
+            )
 
     def comparison(self) -> CrossAttention:
         """The similarity of sets that the settings describe."""

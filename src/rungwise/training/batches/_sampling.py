@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from rungwise.core import STRICT, AtLeastOne, Bounded, UserError, by_name, on_command_line
+from rungwise.core import STRICT, AtLeastOne, Bounded, Cancelled, UserError, by_name, on_command_line
 from rungwise.core.output import short_repr
 from rungwise.relevance import Relevance
 from rungwise.training.batches._epochs import epoch_batches
@@ -62,6 +62,10 @@ class Sampler(Bounded, ABC):
     draws_lists: ClassVar[bool] = False
     kind: str
 
+    def cancelled_by_degrees(self, place: str, others: NDArray[np.float32]) -> Iterator[Cancelled]:
+        """Options that cannot act with (m,) sampled degrees of captions for other pictures; none by default."""
+        yield from ()
+
     @abstractmethod
     def epochs(self, drawn: Drawn) -> Epoch:
         """The batches of every epoch; they depend on the arguments alone, so that a resumed epoch repeats them."""
@@ -97,6 +101,14 @@ class ByLength(Sampler):
 
     kind: Literal["by_length"] = "by_length"
     pool: AtLeastOne = 20
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """A pool of one batch, in which nothing is sorted."""
+        if self.pool == 1:
+            yield Cancelled(
+                f"{place}.pool 1 sorts nothing by length: {place}.kind by_length is then shuffled; set {place}.pool to"
+                " 2 or more, or sampler to shuffled"
+            )
 
     def epochs(self, drawn: Drawn) -> Epoch:
         """Batches of similar length."""
@@ -142,6 +154,36 @@ class RelevanceAware(Sampler):
     below: float | None = None
     keep: int = 32
     group: AtLeastOne = 4
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Options by which no two pairs are brought together."""
+        if self.below is not None and self.below <= self.at_least:
+            yield Cancelled(
+                f"{place}.below {self.below:g} leaves no degree from {place}.at_least {self.at_least:g} on, so that no"
+                f" pairs are brought together; set {place}.below above it, or leave it out",
+                refused=True,
+            )
+        elif self.keep < 1:
+            yield Cancelled(
+                f"{place}.keep {self.keep} keeps no near pair, so that no pairs are brought together; set {place}.keep"
+                " to 1 or more",
+                refused=True,
+            )
+        elif self.group == 1:
+            yield Cancelled(
+                f"{place}.group 1 brings no pairs together: {place}.kind relevance_aware is then shuffled; set"
+                f" {place}.group to 2 or more, or sampler to shuffled"
+            )
+
+    def cancelled_by_degrees(self, place: str, others: NDArray[np.float32]) -> Iterator[Cancelled]:
+        """Bounds between which no degree lies."""
+        below = np.inf if self.below is None else self.below
+        if not ((others >= self.at_least) & (others < below)).any():
+            yield Cancelled(
+                f"{place}.at_least {self.at_least:g} brings no pairs together: of {len(others):,} sampled degrees of"
+                f" data.relevance, in {others.min():.4g}..{others.max():.4g}, none lies from it on"
+                f"{'' if self.below is None else f' and below {self.below:g}'}; lower it"
+            )
 
     def epochs(self, drawn: Drawn) -> Epoch:
         """Batches of groups of near pairs."""

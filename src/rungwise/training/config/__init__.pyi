@@ -1,3 +1,8 @@
+from ._cancelled import accepted as accepted
+from ._cancelled import cancelled as cancelled
+from ._cancelled import describes_model as describes_model
+from ._cancelled import loss_cancelled as loss_cancelled
+from ._cancelled import loss_in_force as loss_in_force
 from ._fine_tuning import NewHeads as NewHeads
 from ._fine_tuning import WholeModel as WholeModel
 from ._fit import AnyRunConfig as AnyRunConfig

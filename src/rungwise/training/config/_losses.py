@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
@@ -19,7 +19,7 @@ import torch
 from pydantic import BeforeValidator
 
 from rungwise.core import STRICT, UserError
-from rungwise.losses import Loss, Reduction
+from rungwise.losses import Loss, Reduction, kind_of
 from rungwise.parts import Registry, concrete_below
 
 
@@ -44,7 +44,7 @@ class LossConfig:
     @property
     def needs_thresholds(self) -> bool:
         """Whether shares have still to be turned into thresholds, see :func:`with_thresholds`."""
-        return bool(self._options().get("shares")) or any(member.needs_thresholds for member in self._members())
+        return bool(self._options().get("shares")) or any(member.needs_thresholds for member in self.members())
 
     def build(self) -> Loss:
         """Make the loss.
@@ -72,10 +72,9 @@ class LossConfig:
     def _options(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "kind"}
 
-    def _members(self) -> Iterator[LossConfig]:
-        """Configurations of the losses that this one combines."""
-        for value in self._options().values():
-            yield from (one for one in _listed(value) if isinstance(one, LossConfig))
+    def members(self) -> tuple[LossConfig, ...]:
+        """Configurations of the losses that this one combines; empty where it combines none."""
+        return tuple(one for value in self._options().values() for one in _listed(value) if isinstance(one, LossConfig))
 
 
 def with_thresholds(config: LossConfig, turn: Callable[[tuple[float, ...]], tuple[float, ...]]) -> LossConfig:
@@ -101,16 +100,6 @@ def with_thresholds(config: LossConfig, turn: Callable[[tuple[float, ...]], tupl
         elif any(isinstance(one, LossConfig) for one in _listed(value)):
             changed[name] = tuple(with_thresholds(one, turn) for one in value)
     return replace(config, **changed)
-
-
-def kind_of(loss: type[Loss]) -> str:
-    """Name of a loss in a configuration: its class in snake case.
-
-    >>> from rungwise.losses import MultiModalNCE
-    >>> kind_of(MultiModalNCE)
-    'multi_modal_nce'
-    """
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", loss.__name__).lower()
 
 
 LOSSES: Registry[Loss] = Registry("losses", "loss", lambda: concrete_below(Loss), kind_of)

@@ -159,9 +159,7 @@ class TrainConfig(Bounded):
             object.__setattr__(self, name, _listed(getattr(self, name)))
         super().__post_init__()
         if len(self.epochs) != len(self.learning_rates):
-            raise UserError(
-                f"epochs has {len(self.epochs)} phases, learning_rates {len(self.learning_rates)}; give a rate for each"
-            )
+            raise _unequal_phases(self.epochs, self.learning_rates)
         if self.weight_decay and self.optimizer.decay:
             raise UserError(
                 f"weight_decay is a term of the loss and goes with optimizer adam; {self.optimizer.kind} takes its own,"
@@ -253,6 +251,34 @@ class TrainConfig(Bounded):
                 return rate
             epoch -= length
         return self.learning_rates[-1]
+
+
+def _unequal_phases(epochs: tuple[int, ...], rates: tuple[float, ...]) -> UserError:
+    """The refusal of so many epochs beside so many rates, with two ways that fit: the phases of either.
+
+    >>> print(_unequal_phases((2,), (2e-4, 2e-5)))
+    epochs 2 is one phase, learning_rates 0.0002 2e-05 are two; write --epochs 2 --learning-rates 0.0002, or \
+--epochs 1 1 --learning-rates 0.0002 2e-05
+    """
+    total = sum(epochs)
+    ways = [(epochs, (*rates, *rates[-1:] * len(epochs))[: len(epochs)])] if rates else []
+    if 0 < len(rates) <= total:
+        share, left = divmod(total, len(rates))
+        ways.append((tuple(share + (at < left) for at in range(len(rates))), rates))
+    remedies = [f"--epochs {_listed_words(one)} --learning-rates {_listed_words(other)}" for one, other in ways]
+    counts = ["is one" if len(one) == 1 else f"are {_NUMBERS.get(len(one), len(one))}" for one in (epochs, rates)]
+    return UserError(
+        f"epochs {_listed_words(epochs)} {counts[0]} phase{'s' * (len(epochs) > 1)}, learning_rates"
+        f" {_listed_words(rates)} {counts[1]}; write {', or '.join(remedies or ['a learning rate for each'])}"
+    )
+
+
+_NUMBERS = {0: "none", 2: "two", 3: "three", 4: "four"}
+
+
+def _listed_words(values: tuple[float, ...]) -> str:
+    """Numbers as the command line takes them; nothing for none."""
+    return " ".join(f"{one:g}" for one in values) or "()"
 
 
 def config_of_settings(settings: Mapping[str, Any], where: object) -> TrainConfig:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
-from rungwise.core import STRICT, Bounded, Natural, UserError, short_text
+from rungwise.core import STRICT, Bounded, Cancelled, Natural, UserError, short_text
 from rungwise.evaluation import protocol_named
 from rungwise.metrics import DIRECTIONS, PERCENT, RANK, Direction, Measure, Total, parse
 from rungwise.relevance.config import source_config
@@ -85,6 +85,14 @@ class BestEpoch(Choice):
 
     patience: Natural = 0
     relevance: Annotated[str, BeforeValidator(as_text)] = ""
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Degrees that the measure does not read."""
+        if self.relevance and not self.chosen.measure.graded:
+            yield Cancelled(
+                f"{place}.relevance {self.relevance} is not read: {place}.measure {self.measure} reads no degrees;"
+                f" leave it out, or set {place}.measure to such as nDCG@10"
+            )
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ class RunState:
         pairs: Number of pairs seen in the present epoch.
         best_value: Validation value of the snapshot, by the choosing measure; None when there is none yet.
         best_epoch: Epoch of the snapshot, from 1; 0 when there is none yet.
-        history: Measured numbers of each epoch.
+        history: Measured numbers of each epoch, and the name of the loss that it trained with.
         settings: Configuration that the run was started with, as plain values.
         data_hash: Hash of the collection that it was started with.
         frozen_hash: Hash of the model's frozen weights, which the checkpoint does not hold; empty where there are none.
@@ -58,7 +58,7 @@ class RunState:
     pairs: Count = 0
     best_value: float | None = None
     best_epoch: Count = 0
-    history: list[dict[str, float]] = field(default_factory=list)
+    history: list[dict[str, float | str]] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     data_hash: str = ""
     frozen_hash: str = ""

@@ -36,7 +36,7 @@ from rungwise.training._run_folder import (
     write_history,
     write_skipped,
 )
-from rungwise.training.config import TrainConfig
+from rungwise.training.config import TrainConfig, accepted, loss_in_force
 from rungwise.training.distributed import LOST_AFTER, is_first, joined, resuming
 from rungwise.training.engine._checkpoint import RunState, load_checkpoint, save_checkpoint
 from rungwise.training.engine._collapse import CollapseWatch, spread
@@ -120,13 +120,15 @@ def train(
             others then end with one line; the last checkpoint is kept.
 
     Raises:
-        UserError: If the data are unsuitable, the disk is full, the loss is no longer finite, a checkpoint does not
-            belong to this run, or another training writes in ``out`` now. Earlier files stay unchanged.
+        UserError: If a setting leaves another one without effect and wastes the run, the data are unsuitable, the disk
+            is full, the loss is no longer finite, a checkpoint does not belong to this run, or another training writes
+            in ``out`` now. Earlier files stay unchanged.
         SystemExit: If another process is lost.
     """
     if config.stages:
         raise UserError("the configuration has stages; rungwise.training.run runs them one after the other")
     check_logs(config)
+    without_effect = accepted(config)
     with ExitStack() as lock:
         locked = is_first() and out.exists()
         if locked:
@@ -135,6 +137,8 @@ def train(
         lost = partial(resuming, out / CONFIG, out)
         with joined(device, lost_after=lost_after, go_on=lost) as (processes, place):
             told = AllOf(watchers_of(watcher) if processes.first else [])
+            for line in without_effect:
+                told.say(line)
             with memory_explained(f"while model and data are read, on {place}", lambda: for_model(config)):
                 prepared = prepare(
                     config, data, processes, place, relevance=relevance, cache=cache, say=told.say, progress=told.work
@@ -232,7 +236,7 @@ class _Run:
             best_epoch=state.best_epoch,
             measure=self.config.snapshot.name,
             best_value=state.best_value,
-            best_rsum=state.history[state.best_epoch - 1]["rsum"] if state.best_epoch else float("nan"),
+            best_rsum=float(state.history[state.best_epoch - 1]["rsum"]) if state.best_epoch else float("nan"),
             history=state.history,
             finished=finished,
         )
@@ -312,13 +316,14 @@ class _Run:
         }
         measure = self.config.snapshot.name
         best = self.config.snapshot.chosen.better(numbers[measure], state.best_value)
-        state.history.append(numbers)
+        in_force = loss_in_force(self.config, state.epoch)
+        state.history.append({**numbers, "loss_in_force": in_force})
         if best:
             state.best_value, state.best_epoch = numbers[measure], state.epoch + 1
             self.snapshots.keep(self._provenance())
         write_history(self.out, self.state.history)
         at, epochs = state.epoch + 1, self.config.total_epochs
-        self.watcher.epoch(EpochReport(state.total_steps, at, epochs, numbers, best, measure))
+        self.watcher.epoch(EpochReport(state.total_steps, at, epochs, numbers, best, measure, in_force))
 
     def _provenance(self) -> dict[str, Any]:
         """Facts for the card of the best model."""

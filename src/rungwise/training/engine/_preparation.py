@@ -32,6 +32,7 @@ from rungwise.training.batches import (
 )
 from rungwise.training.config import TrainConfig
 from rungwise.training.distributed import Processes
+from rungwise.training.engine._cancelled import RunFacts, accepted_with_data
 from rungwise.training.engine._checkpoint import Trained
 from rungwise.training.engine._compilation import compile_encoders
 from rungwise.training.engine._initialisation import model_of
@@ -103,6 +104,7 @@ def prepare(
         say: Called with sentences for a person.
         progress: Called as images are read.
     """
+    asked = config.loss
     data = _shared(config, data, say)
     train, validation = (
         _images(data, name, splits)
@@ -126,6 +128,9 @@ def prepare(
             for name, images in (("train", train), ("validation", validation))
         )
     called_right = _called_right(config, data, pairs, say)
+    found = RunFacts(model, pairs, source, device, processes, asked=asked, given=relevance is not None)
+    for line in accepted_with_data(config, found):
+        say(line)
     pairs = replace(pairs, rows=resident(pairs.rows, device, config.resident))
     autocast = partial(_autocast, device, _precision(config, device, say))
     compile_encoders(config, model, pairs, autocast, say)
@@ -239,7 +244,10 @@ def _remark(
     for line in model.remarks():
         say(line)
     if config.batch_size > train:
-        say(f"batch_size is {config.batch_size}, and there are {train} training pairs: every step takes them all")
+        share = f", with data.share {config.data.share:g}," if config.data.share < 1 else ""
+        say(
+            f"batch_size is {config.batch_size}, and{share} there are {train} training pairs: every step takes them all"
+        )
     if data.features is not None:
         say(f"the data are rows of features, {data.features.shape[1:]} each; they stand in for a backbone")
     published = loss.paper_similarity

@@ -212,7 +212,7 @@ def with_training_thresholds(
         )
     source: Degrees = as_degrees(relevance, data, "relevance=")
     if config.data.reference == "batch":
-        source = _ByOneCaption(source, data)
+        source = by_one_caption(source, data)
     images = np.flatnonzero([split in config.data.train for split in data.splits])
     captions = captions_of(data, images)
     measured: list[float] = []
@@ -226,6 +226,11 @@ def with_training_thresholds(
         return cuts
 
     return replace(config, loss=with_thresholds(config.loss, turn)), tuple(measured)
+
+
+def by_one_caption(source: Degrees, data: ImageCaptions) -> Degrees:
+    """Degrees of captions for one caption of each image of a collection, as a batch asks for them by caption."""
+    return _ByOneCaption(source, data)
 
 
 class _ByOneCaption(Degrees):

@@ -29,7 +29,7 @@ from rungwise.training._run_folder import (
     write_history,
     write_skipped,
 )
-from rungwise.training.config import Choice, FitConfig
+from rungwise.training.config import Choice, FitConfig, accepted
 from rungwise.training.engine import Validation, provenance, refuse_strangers
 from rungwise.training.tracking import Watcher
 
@@ -89,6 +89,8 @@ def fit_run(
             files under the names of a run's files.
     """
     told = watcher or Watcher()
+    for line in accepted(config):
+        told.say(line)
     _refuse_run(out)
     train, held = (_images(data, splits) for splits in (config.data.train, (config.data.validation,)))
     if not data.has_pictures:

@@ -8,6 +8,8 @@ from ._optimizers import Group as Group
 from ._optimizers import LearningRates as LearningRates
 from ._optimizers import OptimizerConfig as OptimizerConfig
 from ._schedules import AnySchedule as AnySchedule
+from ._schedules import CosineSchedule as CosineSchedule
+from ._schedules import OneCycleSchedule as OneCycleSchedule
 from ._schedules import PhaseSchedule as PhaseSchedule
 from ._stopwatch import Spent as Spent
 from ._stopwatch import memory as memory

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rungwise.core import STRICT, BelowOne, Bounded, NotNegative, Share, by_name, on_command_line
+from rungwise.core import STRICT, BelowOne, Bounded, Cancelled, NotNegative, Share, by_name, on_command_line
 
 
 class Schedule(Bounded, ABC):
@@ -77,6 +78,19 @@ class OneCycleSchedule(Schedule):
     rise: BelowOne = 0.3
     start: Share = 0.04
 
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """A start without a rise, and a rise from the top."""
+        if not self.rise and self.start != OneCycleSchedule.start:
+            yield Cancelled(
+                f"{place}.start {self.start:g} changes nothing: {place}.rise 0 begins with the whole rate; set"
+                f" {place}.rise above 0"
+            )
+        elif self.rise and self.start == 1:
+            yield Cancelled(
+                f"{place}.rise {self.rise:g} raises nothing: {place}.start 1 begins with the whole rate; set"
+                f" {place}.start below 1, or {place}.rise to 0"
+            )
+
     def factor(self, done: float, epochs: int) -> float:
         """Rising and falling along cosines."""
         place = done / epochs
@@ -104,6 +118,14 @@ class CosineSchedule(Schedule):
     kind: Literal["cosine"] = "cosine"
     warm_up: BelowOne = 0.05
     floor: Share = 0.0
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """A floor at the top, from which nothing falls."""
+        if self.floor == 1:
+            yield Cancelled(
+                f"{place}.floor 1 leaves {place}.kind cosine nothing to lower: the rate stays as it is; set"
+                f" {place}.floor below 1, or schedule to phases"
+            )
 
     def factor(self, done: float, epochs: int) -> float:
         """Rising linearly, then falling along a cosine to the floor."""

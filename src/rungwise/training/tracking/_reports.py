@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from rungwise.core.output import Progress, printable, short_repr
+from rungwise.core.output import Progress, cut, printable, short_repr
 from rungwise.data import Issue
 from rungwise.training.config import shown
 
@@ -78,6 +78,7 @@ class EpochReport:
             memory.
         best: Whether this is the best snapshot so far.
         measure: Name of the number that chooses the snapshot.
+        loss_in_force: Name of the loss that the epoch trained with: that of the warm-up, or the configured one.
     """
 
     total_step: int
@@ -86,6 +87,7 @@ class EpochReport:
     numbers: dict[str, float]
     best: bool
     measure: str = "rsum"
+    loss_in_force: str = "loss"
 
     __repr__ = short_repr
 
@@ -247,12 +249,13 @@ class TerminalWatcher(Watcher):
         value = shown(report.measure, numbers[report.measure])
         self.validated = f"  {report.measure} {value}"
         speed = f"  {numbers['pairs_per_second']:>6.0f} pairs/s"
-        before = (
-            f"epoch {report.epoch:>2}/{report.epochs}  lr {numbers['learning_rate']:.0e}  loss {numbers['loss']:.4f}"
-        )
+        before = f"epoch {report.epoch:>2}/{report.epochs}  lr {numbers['learning_rate']:.0e}  "
         after = f"  val {report.measure} {value:>6}{'  kept' if report.best else ''}"
-        # A measure with a long name takes the place of the speed, which the history has as well.
-        self.say(before + (speed if len(before + speed + after) <= WIDTH else "") + after)
+        loss = f" {numbers['loss']:.4f}"
+        # A long name takes the place of the speed, which the history has as well; the longest are cut.
+        room = max(WIDTH - len(before + loss + after), 4)
+        line = before + cut(report.loss_in_force, room) + loss
+        self.say(line + (speed if len(line + speed + after) <= WIDTH else "") + after)
         if report.epoch == report.epochs:
             self.close()
 

@@ -9,7 +9,7 @@ import torch
 
 from rungwise.core import UserError, from_plain, to_plain
 from rungwise.data.files import FeatureRows
-from rungwise.losses import MaxOfHinges
+from rungwise.losses import SumOfHinges
 from rungwise.models import load
 from rungwise.models.regions.alignment._base import AlignedConfig
 from rungwise.models.regions.alignment._saf import SAFConfig
@@ -143,9 +143,8 @@ def test_a_few_epochs_train_it(kind, tmp_path: Path):
     data = coloured_regions()
     config = TrainConfig(
         model=KINDS[kind][1](**sides_of_features(), dimension=16, vector_width=8, dropout=0.1),
-        loss=config_of(MaxOfHinges)(),
+        loss=config_of(SumOfHinges)(),
         epochs=(6,),
-        warm_up_epochs=6,
         learning_rates=(1e-2,),
         batch_size=17,
         logs=(),

@@ -15,8 +15,8 @@ prepositions and the like stay, unless a file names them. A file of words that s
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Annotated, ClassVar
 
@@ -32,6 +32,7 @@ from rungwise.core import (
     STRICT,
     AtLeastOne,
     Bounded,
+    Cancelled,
     NotNegative,
     Positive,
     Size,
@@ -87,6 +88,21 @@ class ConceptConfig(Bounded):
         super().__post_init__()
         if self.file is not None and self.leave_out is not None:
             raise UserError("concepts.file names the concepts themselves, so that concepts.leave_out says nothing")
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """A width beside a file that has its own, and what chooses words where a file names them."""
+        if self.file is not None:
+            for one in fields(self):
+                if one.name in ("count", "min_count", "most_share") and getattr(self, one.name) != one.default:
+                    yield Cancelled(
+                        f"{place}.{one.name} {getattr(self, one.name):g} changes nothing: {place}.file {self.file}"
+                        " names the concepts; leave one of the two out"
+                    )
+        if self.word_vectors is not None and self.width != ConceptConfig.width:
+            yield Cancelled(
+                f"{place}.width {self.width} changes nothing: {place}.word_vectors {self.word_vectors} has a width of"
+                " its own; leave it out"
+            )
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rungwise.core import ELSEWHERE, STRICT, BelowOne, NotNegative, Positive, Share, UserError
+from rungwise.core import ELSEWHERE, STRICT, BelowOne, Cancelled, NotNegative, Positive, Share, UserError
 from rungwise.encoders.texts import GRUConfig
 from rungwise.models.joint import AnyTextSide
 from rungwise.models.regions._config import RegionConfig, Regions
@@ -73,6 +74,21 @@ class CVSEConfig(RegionConfig):
             raise UserError(
                 "cvse.label_share is 0, so that no text has labels, and cvse.training_concepts: picture says whose they"
                 " are; leave one of the two out"
+            )
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Levels without a loss."""
+        weights = {one: getattr(self, f"{one}_weight") for one in ("fused", "instance", "consensus")}
+        if not any(weights.values()):
+            yield Cancelled(
+                f"{place}.fused_weight 0, {place}.instance_weight 0 and {place}.consensus_weight 0 leave the loss"
+                " without a similarity; set one above 0",
+                refused=True,
+            )
+        elif not weights[self.level] and self.level != "fused":
+            yield Cancelled(
+                f"{place}.level {self.level} ranks by what {place}.{self.level}_weight 0 leaves untrained; give it a"
+                " weight, or take another level"
             )
 
     @property

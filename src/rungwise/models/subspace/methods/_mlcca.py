@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rungwise.core import STRICT, Positive
+from rungwise.core import STRICT, Cancelled, Positive
 from rungwise.models.io import ModelConfig
 from rungwise.models.subspace._base import Subspace
 from rungwise.models.subspace._eigenproblems import Matrix, leading_pairs, whitening
@@ -36,6 +37,14 @@ class MLCCAConfig(RidgeConfig):
     kind: Literal["mlcca"] = "mlcca"
     likeness: Literal["dot", "exp"] = "dot"
     sigma: Positive = 1.0
+
+    def cancelled(self, place: str) -> Iterator[Cancelled]:
+        """Sigma of a likeness that is not taken."""
+        if self.likeness == "dot" and self.sigma != MLCCAConfig.sigma:
+            yield Cancelled(
+                f"{place}.sigma {self.sigma:g} changes nothing: {place}.likeness is dot; leave it out, or set"
+                f" {place}.likeness to exp"
+            )
 
 
 class MLCCA(Subspace):
