@@ -22,7 +22,7 @@ from rungwise.training.distributed import Processes
 from rungwise.training.engine._run_degrees import by_one_caption
 from rungwise.training.steps import CosineSchedule, OneCycleSchedule
 
-SAMPLED = 100_000
+SAMPLED = 20_000
 """Number of pairs, roughly, whose degrees are looked at."""
 
 
