@@ -128,7 +128,7 @@ class NCS(GradedMeasure):
     def definition(self) -> str:
         """One sentence, by the options."""
         if self.m:
-            found = "Degrees of those of the m most relevant candidates that are among the first K"
+            found = "Degrees of the m most relevant candidates that are in the first K"
             ideal = "all m"
         else:
             found, ideal = "Degrees of the first K candidates", "the K largest"
