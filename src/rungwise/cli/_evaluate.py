@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
@@ -10,6 +11,7 @@ import tyro
 from rungwise.cli.frame import parse, with_ray
 from rungwise.jobs import console, messages_apart, say
 from rungwise.jobs.evaluation import Evaluate
+from rungwise.parts import named_modules
 
 if TYPE_CHECKING:
     from rungwise.jobs.evaluation import Shown
@@ -46,8 +48,10 @@ def main(arguments: list[str]) -> int:
     asked = parse(EvaluateCommand, with_ray(arguments), "rungwise evaluate", examples=_EXAMPLES)
     from rungwise.jobs.evaluation import evaluated
 
+    modules = [word for name in named_modules() for word in ("--module", name)]
+    typed = join(["rungwise", "evaluate", *arguments, *modules])
     with messages_apart(asked.format != "table"):
-        evaluated(asked, intervals=asked.intervals, show=lambda shown: _print(asked, shown))
+        evaluated(asked, intervals=asked.intervals, show=lambda shown: _print(asked, shown), command=typed)
     return 0
 
 

@@ -199,7 +199,7 @@ def steps_of(most: int, points: int = _POINTS) -> NDArray[np.int64]:
 
 def _of_points(given: ArrayLike, x: Numbers) -> Numbers:
     values = np.asarray(given, dtype=np.float64)
-    return values if values.size == 0 else np.broadcast_to(values, x.shape)
+    return values if values.size == 0 else np.asarray(np.broadcast_to(values, x.shape))
 
 
 def _band(rows: Numbers, owners: NDArray[np.int64], draws: int, seed: int) -> tuple[Numbers, Numbers]:
