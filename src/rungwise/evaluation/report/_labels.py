@@ -81,8 +81,8 @@ def _recall_curve(curves: Result) -> list[plots.Figure]:
                 levels = np.linspace(0, 100, rows.shape[1])
                 found[title] = mean_curve(levels, rows, curves.image_of_query(way), chance=_chance(curves, way))
     note = (
-        "Interpolated: at each level, the best precision at that recall or above, averaged over queries. So few levels"
-        " of a short ranking lie a little above the dashed line even in a random order."
+        "Interpolated: at each level, the best precision at that recall or above, averaged over queries. So even a"
+        " random order lies a little above the dashed line."
     )
     return _drawn(found, plots.Axis("recall, percent", 0, 100), "Precision at eleven levels of recall", note)
 
@@ -129,8 +129,7 @@ def _numbers(result: Result, found: Diagnostics) -> str:
     cut = {way: _largest(own) for way, own in classes.classes.items()}
     cells = class_tables(replace(classes, classes=cut), result.numbers, result.units)
     tables = "".join(
-        f"<div><h3>{escape(one.title.capitalize())}</h3><div class=tall tabindex=0 role=region"
-        f' aria-label="{escape(one.title)}">{table(one.head, one.rows, one.title)}</div></div>'
+        f"<div><h3>{escape(one.title.capitalize())}</h3>{table(one.head, one.rows, one.title, tall=True)}</div>"
         for one in cells
     )
     notes = [_many(most), "A query with several labels counts in each of its classes." if _several(found) else ""]
@@ -151,7 +150,7 @@ def _confusions(found: Diagnostics) -> str:
         parts.append(
             f"<h3>{query.capitalize()} queries: classes of the first {first} {results}</h3>"
             f"<div class=confusion>{_heat(one, shown, query, results)}"
-            f"<div><p>Wrong classes that take most of the first {first}, best first:</p>{_words(one, shown)}</div>"
+            f"<div><p>Wrong classes that take most of the first {first}, best first:</p>{_words(one, shown, query)}</div>"
             "</div>"
         )
     note = (
@@ -214,7 +213,7 @@ def _whole(value: float) -> str:
     return str(int(value + 0.5)) if value >= 0.5 else ""
 
 
-def _words(found: Confusion, shown: Sequence[int]) -> str:
+def _words(found: Confusion, shown: Sequence[int], query: str) -> str:
     lines = []
     for at in shown:
         label = found.classes[at]
@@ -226,7 +225,8 @@ def _words(found: Confusion, shown: Sequence[int]) -> str:
         said = ", ".join(nearest) or ("no query" if np.isnan(found.shares[at]).all() else "none")
         lines.append(f"<li><b>{escape(label)}</b>: {said}</li>")
     return (
-        f'<div class=tall tabindex=0 role=region aria-label="Wrong classes"><ul class=words>{"".join(lines)}</ul></div>'
+        f'<div class=tall tabindex=0 role=region aria-label="Wrong classes of {query} queries">'
+        f"<ul class=words>{''.join(lines)}</ul></div>"
     )
 
 

@@ -72,7 +72,7 @@ def head_of(result: Result, origin: ReportOrigin, *, intervals: bool) -> str:
         ("pictures and captions", _sizes(result)),
         ("queries", "; ".join(f"{result.queries[way]:,} {queries[way]}" for way in ways)),
         ("counted as right", result.right),
-        ("degrees of relevance", result.degrees() if result.relevance else ""),
+        ("degrees read by measures", result.degrees() if result.relevance else ""),
         ("intervals", "95 %, bootstrap over images: 1,000 draws, seed 0" if intervals else ""),
         ("command", origin.command),
         ("date", origin.date),
@@ -99,10 +99,15 @@ def definitions(result: Result, *, degrees: bool) -> str:
             " ranked are its candidates, by falling similarity, equal ones by their position.",
         ),
         ("right", f"A candidate that answers the query. Here these are: {result.right}." if result.right else ""),
-        ("image to text, i2t; text to image, t2i", "Images are queries and captions candidates; and the reverse."),
+        ("K, m, t", "The numbers in the name of a measure: K stands after the @, others in parentheses."),
+        ("image to text (i2t)", "Images are the queries, and captions the candidates."),
+        ("text to image (t2i)", "Captions are the queries, and images the candidates."),
     ]
+    words.append(("similarity (S)", "How alike the model finds an image and a caption."))
     if degrees:
-        words.append(("degree", "How relevant a candidate is to a query, by a source that is not the model."))
+        words.append(("degree (R)", "How relevant a candidate is to a query, by a source that is not the model."))
+    if result.ends:
+        words.append(("cut", f"Where relevance ends in a ranking, by a method: {result.ends}."))
     rows = "".join(
         f"<dt>{escape(names)}</dt><dd>{escape(text)}</dd>"
         for names, text in [*((", ".join(own), text) for text, own in said.items()), *words]
@@ -125,8 +130,15 @@ def definition_of(name: str) -> str:
     return f"A measure of the module {type(measure).__module__}, which does not say what it is."
 
 
-def citation(result: Result, origin: ReportOrigin, published: Iterable[PublishedRow]) -> str:
-    """Section that says how to cite the numbers, the program, and the papers of the measures and rows."""
+def citation(result: Result, origin: ReportOrigin, published: Iterable[PublishedRow], drawn: Iterable[str]) -> str:
+    """Section that says how to cite the numbers, the program, and the papers of the measures and rows.
+
+    Args:
+        result: The numbers that are shown.
+        origin: What they were made from.
+        published: Rows of papers that are shown beside.
+        drawn: Families of measures that are only drawn, such as ``"CS"``.
+    """
     version = result.version
     measured = [
         f"rungwise {version}" if version else "rungwise",
@@ -140,7 +152,7 @@ def citation(result: Result, origin: ReportOrigin, published: Iterable[Published
     ]
     entry = {**SOFTWARE, "version": version}
     bibtex = "".join(f"  {name} = {{{value}}},\n" for name, value in entry.items() if value)
-    families = {_family(name.rpartition("/")[2]) for name in result.numbers}
+    families = {_family(name.rpartition("/")[2]) for name in result.numbers} | set(drawn)
     papers = {paper for family, paper in _PAPER_OF.items() if family in families} | {one.paper for one in published}
     titles = "".join(f"<li>{escape(title)}</li>" for name, title in PAPERS.items() if name in papers)
     named = f"<p>Papers of the measures and rows that are shown:</p><ul>{titles}</ul>" if titles else ""

@@ -99,7 +99,7 @@ def report_page(
         sections.append(section_of_reasons(found, explain))
     if found.thresholds:
         sections.append(parts.false_negatives(false_negatives))
-    sections.append(citation(result, origin, published))
+    sections.append(citation(result, origin, published, ["R", *["CS"] * bool(found.coherence)]))
     return page(result.title(), "\n".join(sections), STYLE)
 
 
@@ -113,7 +113,7 @@ def drawn(figures: Iterable[plots.Figure]) -> str:
 
 
 def _numbers(result: Result, intervals: Intervals | None, graded: bool) -> str:
-    lines = [*result.notes(), *result.warnings]
+    lines = result.notes()  # which has the warnings, too
     if intervals:
         lines.append("in brackets: 95 % bootstrap intervals over images, which are drawn with all their queries")
     note = "".join(f"<li>{escape(line)}</li>" for line in lines)
@@ -264,10 +264,11 @@ def _hubs(found: Diagnostics) -> plots.Figure:
     used = max(np.flatnonzero(np.array(list(shares.values())).max(axis=0) > 0)) + 1
     y = plots.Axis("percent of candidates", 0, max(max(one) for one in shares.values()))
     kept = {name: values[:used] for name, values in shares.items()}
+    means = " and ".join(f"{lists.occurrences.mean():.3g} ({WAYS[way]})" for way, lists in found.lists.items())
     note = (
-        "Among how many queries' first ten a candidate stands. Skewness of these counts is near 0 where all candidates"
-        " are found about equally often, and large where a few of them (hubs) are found by many queries (Radovanovic et"
-        " al. 2010, k = 10)."
+        f"Among how many queries' first ten a candidate stands; on average {means}. Skewness of these counts is near 0"
+        " where all candidates are found about equally often, and large where a few of them (hubs) are found by many"
+        " queries (Radovanovic et al. 2010, k = 10)."
     )
     return plots.bars(kept, names[:used], y, "Hubness: in how many top tens a candidate stands", "top tens", note)
 

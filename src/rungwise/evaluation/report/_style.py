@@ -32,6 +32,7 @@ figure .swatch { width: 22px; height: 10px; margin-right: .35em; display: inline
   margin: .5rem 0; }
 .facts dt { font-weight: 600; max-width: 15rem; overflow-wrap: anywhere; }
 .facts dd { margin: 0; overflow-wrap: anywhere; } .facts code, pre { font-size: .85em; }
+section > p { overflow-wrap: anywhere; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--card); padding: .7rem; border-radius: 6px; }
 @media (max-width: 35rem) {
   .facts { grid-template-columns: minmax(0, 1fr); gap: 0; } .facts dd { margin-bottom: .4rem; }
@@ -54,7 +55,7 @@ li small { text-align: right; white-space: nowrap; }
 .strip span { display: block; text-align: center; font-size: .8rem; background: var(--card); padding: .2rem 0; }
 .strip .annotated { outline: 2px solid var(--a); }
 section > h3 { margin-top: 1.2rem; } .tall { max-height: min(40rem, 85vh); overflow: auto; }
-.tall > .scroll { overflow: visible; } .tall thead th { position: sticky; top: 0; background: var(--page); }
+.tall thead th { position: sticky; top: 0; background: var(--page); }
 .heat { border-collapse: separate; border-spacing: 0; font-size: .85rem; margin: .5rem 0; }
 .heat th, .heat td { padding: .2rem .35rem; border: 0; background: var(--page); }
 .heat thead th { position: sticky; top: 0; vertical-align: bottom; z-index: 1; }

@@ -20,7 +20,7 @@ _FILES = {
     "similarity": "similarities",
     "ranked_lists": "ranked lists",
     "image_of_caption": "image of each caption",
-    "relevance": "degrees of relevance from",
+    "relevance": "degrees of relevance",
     "positives": "judgements",
     "calibration": "calibration",
     "rerank": "model that reranks",
@@ -55,12 +55,16 @@ def _files(given: Evaluate, scored: ScoredInputs) -> Iterator[tuple[str, str]]:
         value = getattr(given, name)
         if name == "data" and given.has_scores and value is None:
             value = given.model  # DATA stands in its place
-        if value is None or value == ():
+        if name == "relevance" and value is None and scored.relevance is not None:
+            value = "those of the data"
+        if value is None or (isinstance(value, tuple) and not value):
             continue
         said = ", ".join(map(_said, value)) if isinstance(value, tuple) else _said(value)
         if name == "data":
             said += f", read as {scored.data.layout}" if scored.data.layout else ""
             said += "" if scored.data.has_pictures else "; pictures were not read"
+        if name == "relevance" and hasattr(scored.relevance, "title"):
+            said += f": {scored.relevance.title()}"
         yield words, said
 
 
