@@ -150,8 +150,8 @@ def _confusions(found: Diagnostics) -> str:
         parts.append(
             f"<h3>{query.capitalize()} queries: classes of the first {first} {results}</h3>"
             f"<div class=confusion>{_heat(one, shown, query, results)}"
-            f"<div><p>Wrong classes that take most of the first {first}, best first:</p>{_words(one, shown, query)}</div>"
-            "</div>"
+            f"<div><p>Wrong classes that take most of the first {first}, best first:</p>"
+            f"{_words(one, shown, query)}</div></div>"
         )
     note = (
         "A row is a class of queries. It says what percentage of their first results has each class; the classes that"

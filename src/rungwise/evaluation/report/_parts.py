@@ -26,16 +26,17 @@ def section(title: str, content: str, note: str = "") -> str:
     return f"<section><h2>{escape(title)}</h2>{f'<p class=note>{escape(note)}</p>' if note else ''}{content}</section>"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], title: str, *, tall: bool = False) -> str:
     """HTML table of plain cells, laid out by the style of the report, with a link that saves it.
 
     Args:
         head: Names of the columns.
         rows: Cells.
         title: Plain text that names the table to readers who cannot see it, and its file.
+        tall: Whether a long table scrolls by itself.
     """
-    name = escape(title)
-    reached = f'<div class="scroll" tabindex=0 role=region aria-label="{name}">'
+    kind = "scroll tall" if tall else "scroll"
+    reached = f'<div class="{kind}" tabindex=0 role=region aria-label="{escape(title)}">'
     html = TextTable(head, rows).html().replace('<div class="scroll">', reached, 1)
     return html + saved_table(head, rows, title)
 

@@ -190,9 +190,9 @@ def text_width(text: str, size: float = FONT) -> float:
     """Width of a text in a usual font without serifs, rather too much than too little.
 
     >>> text_width("iii") < text_width("mmm"), round(text_width("100-199"))
-    (True, 41)
+    (True, 47)
     """
-    return size * sum(_NARROW.get(one, 0.6 if one.isascii() and not one.isupper() else 0.72 if one.isascii() else 1.0)
+    return size * sum(_NARROW.get(one, 0.64 if one.isascii() and not one.isupper() else 0.75 if one.isascii() else 1.0)
                       for one in text)  # fmt: skip
 
 
@@ -296,7 +296,7 @@ class _Frame:
         self.room = (WIDTH - self.left - RIGHT) / max(1, len(groups))
         self.groups = [cut(name, _LONGEST) for name in groups]
         widest = max(map(text_width, self.groups), default=0)
-        self.turned = widest + 4 > self.room
+        self.turned = widest + 6 > self.room
         turn = math.radians(_TURN)
         self.below = (widest * math.sin(turn) + FONT * math.cos(turn) - FONT) if self.turned else 0.0
 

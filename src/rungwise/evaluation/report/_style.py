@@ -71,7 +71,7 @@ section > h3 { margin-top: 1.2rem; } .tall { max-height: min(40rem, 85vh); overf
 .heat .count, .heat tfoot td, .heat tfoot th { color: var(--soft); }
 .heat tfoot td, .heat tfoot th { border-top: 1px solid var(--line); }
 .confusion { display: flex; flex-wrap: wrap; gap: .5rem 2rem; align-items: flex-start; }
-.confusion > .scroll { max-width: 100%; } .confusion > :last-child { flex: 1 1 22rem; min-width: 0; }
+.confusion > div { max-width: 100%; min-width: 0; } .confusion > :last-child { flex: 1 1 22rem; min-width: 0; }
 .reasons { display: grid; gap: 1rem; }
 .words-found { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 11rem), 1fr)); gap: .8rem;
   margin-top: .5rem; }
