@@ -1,4 +1,5 @@
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -142,11 +143,9 @@ def test_names_below_bars_never_meet(count, name):
     names = [name.format(number) for number in range(count)]
     figure = bars({"a": [1.0] * count}, names, Axis("n", 0, 1), "t", "x")
     level = boxes_of_names(figure)
-    assert all(left >= right for (_, right), (left, _) in zip(level, level[1:], strict=False))
+    assert all(left >= right for (_, right), (left, _) in pairwise(level))
     turned = [float(x) for x in re.findall(r"translate\(([\d.]+) 230\) rotate", figure.drawn)]
-    assert all(
-        after - before >= 11 / np.sin(np.radians(40)) * 0.7 for before, after in zip(turned, turned[1:], strict=False)
-    )
+    assert all(after - before >= 11 / np.sin(np.radians(40)) * 0.7 for before, after in pairwise(turned))
     assert len(level) + len(turned) >= min(count, 10)
     assert not (level and turned)
 
