@@ -17,6 +17,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
 th { font-weight: 600; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem; }
+.plots > *, .pair-card > div { min-width: 0; } p { overflow-wrap: anywhere; }
 figure { margin: 0; } figcaption { font-weight: 600; } figure svg { width: 100%; max-width: 34rem; height: auto; }
 .legend span { margin-right: 1rem; display: inline-block; }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em;
@@ -32,7 +33,6 @@ figure .swatch { width: 22px; height: 10px; margin-right: .35em; display: inline
   margin: .5rem 0; }
 .facts dt { font-weight: 600; max-width: 15rem; overflow-wrap: anywhere; }
 .facts dd { margin: 0; overflow-wrap: anywhere; } .facts code, pre { font-size: .85em; }
-section > p { overflow-wrap: anywhere; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--card); padding: .7rem; border-radius: 6px; }
 @media (max-width: 35rem) {
   .facts { grid-template-columns: minmax(0, 1fr); gap: 0; } .facts dd { margin-bottom: .4rem; }
