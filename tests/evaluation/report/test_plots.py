@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import ImageFont
 
-from rungwise.evaluation.analysis import Curve, mean_curve
+from rungwise.evaluation.analysis import MeanCurve, mean_curve
 from rungwise.evaluation.report._plots import (
     COLOURS,
     HEIGHT,
@@ -23,7 +23,7 @@ from rungwise.evaluation.report._plots import (
 
 def curve(points, chance=(), ideal=()):
     x, y = (np.array(one, dtype=float) for one in zip(*points, strict=True))
-    return Curve(x, y, y - 5, y + 5, np.asarray(chance, dtype=float), np.asarray(ideal, dtype=float))
+    return MeanCurve(x, y, y - 5, y + 5, np.asarray(chance, dtype=float), np.asarray(ideal, dtype=float))
 
 
 def one_of_each():

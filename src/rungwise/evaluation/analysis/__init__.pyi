@@ -1,7 +1,7 @@
 from ._confusion import MOST_CLASSES as MOST_CLASSES
 from ._confusion import Confusion as Confusion
 from ._confusion import confusion as confusion
-from ._curves import Curve as Curve
+from ._curves import MeanCurve as MeanCurve
 from ._curves import mean_curve as mean_curve
 from ._curves import random_recall as random_recall
 from ._curves import recall_curve as recall_curve

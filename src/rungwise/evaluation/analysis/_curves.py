@@ -29,7 +29,7 @@ _CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
-class Curve:
+class MeanCurve:
     """Points of a curve, with a band, and the same curve of a random order.
 
     Attributes:
@@ -60,7 +60,7 @@ def mean_curve(
     ideal: ArrayLike = (),
     draws: int = DRAWS,
     seed: int = 0,
-) -> Curve:
+) -> MeanCurve:
     """Means over queries of a row of values each, with a band at every point.
 
     Args:
@@ -92,7 +92,7 @@ def mean_curve(
     if not known.any():
         raise UserError("no query has values at all points of the curve, so there is no mean; leave the curve out")
     low, high = _band(rows[known], owners[known], draws, seed)
-    return Curve(places, rows[known].mean(axis=0), low, high, _of_points(chance, places), _of_points(ideal, places))
+    return MeanCurve(places, rows[known].mean(axis=0), low, high, _of_points(chance, places), _of_points(ideal, places))
 
 
 def recall_curve(
@@ -104,7 +104,7 @@ def recall_curve(
     depth: int | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-) -> Curve:
+) -> MeanCurve:
     """R@K by K: the percentage of queries with a right candidate among the first K, beside that of a random order.
 
     Args:
@@ -138,7 +138,7 @@ def recall_curve(
     curve = mean_curve(steps, hits, owners[known], chance=chance, draws=draws, seed=seed)
     low, high = wilson(curve.value / 100, len(np.unique(owners[known])))
     same = curve.low == curve.high  # all queries agree, and so do all draws
-    return Curve(
+    return MeanCurve(
         curve.x,
         curve.value,
         np.where(same, 100 * low, curve.low),

@@ -17,7 +17,7 @@ from rungwise.data import ImageCaptions
 from rungwise.evaluation import EvaluationSettings
 from rungwise.evaluation._evaluate import evaluate
 from rungwise.evaluation._protocols import Fold, Protocol, protocol_named
-from rungwise.evaluation.analysis._curves import Curve, mean_curve
+from rungwise.evaluation.analysis._curves import MeanCurve, mean_curve
 from rungwise.evaluation.analysis._false_negatives import FalseNegative, find_false_negatives
 from rungwise.evaluation.analysis._top_candidates import TopCandidates, top_candidates_of
 from rungwise.evaluation.inputs import RankedLists, checked_degrees, similarity_source
@@ -90,7 +90,7 @@ class Diagnostics:
     thresholds: tuple[float, ...] = ()
     rungs: tuple[RungSlice, ...] = ()
     sampled: int = 0
-    coherence: Mapping[Direction, Curve] | None = None
+    coherence: Mapping[Direction, MeanCurve] | None = None
     gap: Gap | None = None
     _lists_of_fold: Callable[[Fold], Mapping[Direction, TopCandidates]] | None = field(default=None, repr=False)
 
@@ -285,7 +285,7 @@ def _cuts(degrees: NDArray[np.float64]) -> tuple[float, ...]:
 
 def _coherence(
     source: SimilaritySource, data: ImageCaptions, relevance: CheckedDegrees, positives: RightAnswers | None
-) -> dict[Direction, Curve] | None:
+) -> dict[Direction, MeanCurve] | None:
     steps = [k for k in _CS_STEPS if k <= max(source.shape)]
     if not steps or _has_gaps(relevance, source.shape):
         return None
@@ -298,7 +298,7 @@ def _coherence(
         settings=EvaluationSettings(positives=positives),
     )
     galleries: dict[Direction, int] = {"i2t": source.shape[1], "t2i": source.shape[0]}
-    found: dict[Direction, Curve] = {}
+    found: dict[Direction, MeanCurve] = {}
     for way, size in galleries.items():
         if own := [k for k in steps if k <= size]:
             values = np.stack([result.per_query(f"{way}/CS@{k}") for k in own], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.evaluation._result import Result
-from rungwise.evaluation.analysis import MOST_CLASSES, Confusion, Curve, Diagnostics, confusion, mean_curve
+from rungwise.evaluation.analysis import MOST_CLASSES, Confusion, MeanCurve, Diagnostics, confusion, mean_curve
 from rungwise.evaluation.report import _plots as plots
 from rungwise.evaluation.report._parts import saved_table, section, table
 from rungwise.evaluation.statistics import WAYS, ClassNumbers, by_class, class_tables
@@ -88,7 +88,7 @@ def _recall_curve(curves: Result) -> list[plots.Figure]:
 
 
 def _scope_curve(curves: Result) -> list[plots.Figure]:
-    found: dict[str, Curve] = {}
+    found: dict[str, MeanCurve] = {}
     for way, title in WAYS.items():
         gallery = curves.gallery[way][0]
         steps = [k for k in sorted({*_STEPS, gallery}) if k <= gallery]
@@ -115,7 +115,7 @@ def _largest(classes: tuple[ClassNumbers, ...]) -> tuple[ClassNumbers, ...]:
     return tuple(one for one in classes if one.label in kept)
 
 
-def _drawn(found: dict[str, Curve], x: plots.Axis, title: str, note: str) -> list[plots.Figure]:
+def _drawn(found: dict[str, MeanCurve], x: plots.Axis, title: str, note: str) -> list[plots.Figure]:
     if not found:
         return []
     highest = max(float(curve.high.max()) for curve in found.values())

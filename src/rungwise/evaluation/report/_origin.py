@@ -23,6 +23,12 @@ SOFTWARE = {
 }
 """Facts of the BibTeX entry, as ``pyproject.toml`` has them."""
 
+_REFERENCES = {
+    "max": "A degree compares a caption with the closest caption of the image",
+    "mean": "A degree compares a caption with all captions of the image, and is the mean",
+    "paired": "A degree compares a caption with the one that comes with the image",
+}
+
 _PAPER_OF = {"R": "vsepp", "MedR": "vsepp", "CS": "ladder_loss", "NCS": "sam", "SR": "sam", "Recall": "sam"}
 """Papers after which measures are computed, by family."""
 
@@ -106,6 +112,8 @@ def definitions(result: Result, *, degrees: bool) -> str:
     words.append(("similarity (S)", "How alike the model finds an image and a caption."))
     if degrees:
         words.append(("degree (R)", "How relevant a candidate is to a query, by a source that is not the model."))
+    if result.reference:
+        words.append((f"reference {result.reference}", f"{_REFERENCES[result.reference]}."))
     if result.ends:
         words.append(("cut", f"Where relevance ends in a ranking, by a method: {result.ends}."))
     rows = "".join(

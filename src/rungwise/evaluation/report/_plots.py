@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core.output import cut
-from rungwise.evaluation.analysis import Curve
+from rungwise.evaluation.analysis import MeanCurve
 from rungwise.evaluation.report._parts import saved
 
 Points = Sequence[tuple[float, float]]
@@ -197,7 +197,7 @@ def text_width(text: str, size: float = FONT) -> float:
 
 
 def lines(
-    series: Mapping[str, Curve], x: Axis, y: Axis, title: str, *, note: str = "", chance: str = "", ideal: str = ""
+    series: Mapping[str, MeanCurve], x: Axis, y: Axis, title: str, *, note: str = "", chance: str = "", ideal: str = ""
 ) -> Figure:
     """Figure of curves with their bands; dashed lines for a random order, dotted ones for the best.
 
