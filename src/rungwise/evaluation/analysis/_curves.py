@@ -172,7 +172,7 @@ def random_recall(gallery: int, positives: ArrayLike, steps: ArrayLike) -> Numbe
             missed = missed * np.maximum(0.0, (gallery - k - put) / (gallery - put)).prod(axis=1, keepdims=True)
         upto = right
         found += queries * (1 - missed[:, 0])
-    return found / max(1, how_many.sum())
+    return np.asarray(found / max(1, int(how_many.sum())))
 
 
 def wilson(share: ArrayLike, trials: int) -> tuple[Numbers, Numbers]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.evaluation._result import Result
-from rungwise.evaluation.analysis import MOST_CLASSES, Confusion, MeanCurve, Diagnostics, confusion, mean_curve
+from rungwise.evaluation.analysis import MOST_CLASSES, Confusion, Diagnostics, MeanCurve, confusion, mean_curve
 from rungwise.evaluation.report import _plots as plots
 from rungwise.evaluation.report._parts import saved_table, section, table
 from rungwise.evaluation.statistics import WAYS, ClassNumbers, by_class, class_tables
