@@ -172,6 +172,8 @@ def test_report_and_false_negatives_are_written(world, tmp_path, capsys):
     page = (tmp_path / "r.html").read_text()
     assert "Two models side by side" in page
     assert "data:image/jpeg" in page
+    assert "<dt>command</dt><dd><code>rungwise evaluate --image-embeddings " in page
+    assert f"--report {tmp_path}/r.html" in page
     with (tmp_path / "f.csv").open(newline="") as file:
         found = list(csv.DictReader(file))
     assert f"({len(found)} candidates)" in said

@@ -272,3 +272,63 @@ def test_values_of_another_shape_are_refused_by_the_name_of_the_measure(parts, g
     with pytest.raises(UserError, match=rf"the measure Misshapen \(.*Misshapen\): per_query {said}") as refused:
         evaluate(similarity=np.eye(3), image_of_caption=[0, 1, 2], measures=[Misshapen()], settings=settings)
     assert "\n" not in str(refused.value)
+
+
+def shown_forms():
+    """Every family of this package as it is asked for, with each of its options, and every sum."""
+    forms = [*TOTALS, NCS(3, m=2), NCS(3, non_gt=True), NCS(3, m=2, non_gt=True), MAP(5), MAP(5, of_possible=True)]
+    forms += [
+        SR(3, m=2),
+        SR(3, any=True),
+        SR(3, m=1, non_gt=True, lists=30),
+        SR(3, m=2, non_gt=True, lists=9, any=True),
+    ]
+    for family in FAMILIES:
+        needed = {name: 1 for name, one in family.__dataclass_fields__.items() if name in ("k", "t")}
+        forms.append(family(**needed))
+    return forms
+
+
+@pytest.mark.parametrize("measure", shown_forms(), ids=str)
+def test_every_measure_has_a_definition_of_one_sentence(measure):
+    said = measure.definition
+    assert 20 <= len(said) <= 160
+    assert "\n" not in said
+    assert said[0].isupper()
+    assert said.endswith(".")
+    assert ". " not in said  # one sentence
+    assert "``" not in said
+
+
+def test_definitions_tell_options_apart():
+    assert MAP(5).definition != MAP(5, of_possible=True).definition
+    assert len({NCS(3).definition, NCS(3, m=2).definition, NCS(3, non_gt=True).definition}) == 3
+    assert (
+        len({SR(3).definition, SR(3, m=2).definition, SR(3, any=True).definition, SR(3, m=2, any=True).definition}) == 4
+    )
+
+
+def test_a_measure_of_somebody_else_is_defined_by_its_docstring():
+    @dataclass(frozen=True)
+    class Documented(Measure):
+        """Share of blue hits (Doe 2020). Nothing else counts."""
+
+        name: ClassVar[str] = "Documented"
+
+        def per_query(self, rankings):
+            return rankings.best_rank
+
+    @dataclass(frozen=True)
+    class Silent(Documented):
+        k: int = 1
+        name: ClassVar[str] = "Silent"
+
+    @dataclass(frozen=True)
+    class Talkative(Documented):
+        name: ClassVar[str] = "Talkative"
+
+    Talkative.__doc__ = "word " * 99
+
+    assert Documented().definition == "Share of blue hits (Doe 2020)."
+    assert Silent().definition == ""  # what a dataclass writes into it says nothing
+    assert len(Talkative().definition) == 160

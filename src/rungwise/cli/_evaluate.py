@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from shlex import join
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
@@ -11,6 +12,7 @@ from rungwise.cli.frame import parse, with_ray
 from rungwise.core.text import idle_where
 from rungwise.jobs import console, messages_apart, say
 from rungwise.jobs.evaluation import IDLE_CASES, Evaluate
+from rungwise.parts import named_modules
 
 if TYPE_CHECKING:
     from rungwise.jobs.evaluation import Shown
@@ -56,8 +58,10 @@ def main(arguments: list[str]) -> int:
     asked = parse(EvaluateCommand, with_ray(arguments), "rungwise evaluate", examples=_EXAMPLES)
     from rungwise.jobs.evaluation import evaluated
 
+    modules = [word for name in named_modules() for word in ("--module", name)]
+    typed = join(["rungwise", "evaluate", *arguments, *modules])
     with messages_apart(asked.format != "table"):
-        evaluated(asked, intervals=asked.intervals, show=lambda shown: _print(asked, shown))
+        evaluated(asked, intervals=asked.intervals, show=lambda shown: _print(asked, shown), command=typed)
     return 0
 
 

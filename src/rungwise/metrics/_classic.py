@@ -40,6 +40,7 @@ class R(PositiveMeasure):
 
     k: int
     name: ClassVar[str] = "R"
+    meaning: ClassVar[str] = "Percentage of queries with at least one right candidate among the first K."
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) 0 or 100 for each query."""
@@ -60,6 +61,9 @@ class Recall(PositiveMeasure):
 
     k: int
     name: ClassVar[str] = "Recall"
+    meaning: ClassVar[str] = (
+        "Percentage of a query's right candidates that stand among the first K, averaged over queries."
+    )
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
@@ -77,6 +81,7 @@ class MeanR(PositiveMeasure):
     """
 
     name: ClassVar[str] = "MeanR"
+    meaning: ClassVar[str] = "Mean rank of each query's best right candidate, counted from 1."
     unit: ClassVar[str] = RANK
     bounds: ClassVar[tuple[float, float]] = (1.0, float("inf"))
     higher_is_better: ClassVar[bool] = False
@@ -95,6 +100,7 @@ class MedR(MeanR):
     """
 
     name: ClassVar[str] = "MedR"
+    meaning: ClassVar[str] = "Median rank of each query's best right candidate, counted from 1 and rounded down."
 
     def aggregate(self, values: NDArray[np.float64]) -> float:
         """Floored median over the queries that have a value."""
@@ -122,6 +128,7 @@ class MRR(PositiveMeasure):
     """
 
     name: ClassVar[str] = "MRR"
+    meaning: ClassVar[str] = "Mean reciprocal rank: the mean over queries of 100 / rank of the best right candidate."
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
@@ -143,6 +150,7 @@ class P(PositiveMeasure):
 
     k: int
     name: ClassVar[str] = "P"
+    meaning: ClassVar[str] = "Percentage of the first K candidates that are right (precision), averaged over queries."
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
@@ -180,6 +188,14 @@ class MAP(PositiveMeasure):
         super().__post_init__()
         if self.of_possible and self.k is None:
             raise UserError("MAP(of_possible) is MAP: the full list holds every positive; write MAP, or such as MAP@50")
+
+    @property
+    def definition(self) -> str:
+        """One sentence, by the divisor that the options choose."""
+        if self.k is None:
+            return "Mean average precision: precision at each right candidate's rank, averaged over these and queries."
+        over = "the smaller of K and all right ones" if self.of_possible else "the number of right ones there"
+        return f"Precision at each right one of the first K candidates, added up, over {over}, averaged over queries."
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
@@ -224,6 +240,10 @@ class AP11(PositiveMeasure):
     """
 
     name: ClassVar[str] = "AP11"
+    meaning: ClassVar[str] = (
+        "The best precision at recall 0, 0.1, ..., 1 or above, averaged over these eleven levels "
+        "and over queries, in percent."
+    )
     parts: ClassVar[int] = LEVELS
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
@@ -266,6 +286,10 @@ class MAPAtR(PositiveMeasure):
     """
 
     name: ClassVar[str] = "MAP@R"
+    meaning: ClassVar[str] = (
+        "Precision at each right one of the first R candidates, added up, over R, times 100; R "
+        "is the query's number of right candidates."
+    )
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
@@ -285,6 +309,9 @@ class RPrecision(PositiveMeasure):
     """
 
     name: ClassVar[str] = "RPrecision"
+    meaning: ClassVar[str] = (
+        "Percentage of the first R candidates that are right, where R is the query's number of right candidates."
+    )
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""

@@ -104,6 +104,10 @@ class CutF1(EndMeasure):
 
     t: float
     name: ClassVar[str] = "CutF1"
+    meaning: ClassVar[str] = (
+        "Harmonic mean of precision and recall of the candidates that are shown before the cut; "
+        "those with a degree of t or more are relevant."
+    )
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
@@ -129,6 +133,7 @@ class CutPrecision(EndMeasure):
 
     t: float
     name: ClassVar[str] = "CutPrecision"
+    meaning: ClassVar[str] = "Percentage of the candidates shown before the cut that have a degree of t or more."
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
@@ -154,6 +159,7 @@ class CutRecall(EndMeasure):
 
     t: float
     name: ClassVar[str] = "CutRecall"
+    meaning: ClassVar[str] = "Percentage of the candidates with a degree of t or more that are shown before the cut."
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
@@ -184,6 +190,10 @@ class NoneAUROC(EndMeasure):
 
     t: float = 0.5
     name: ClassVar[str] = "NoneAUROC"
+    meaning: ClassVar[str] = (
+        "Area under the ROC curve of telling queries with a candidate of degree t or more from "
+        "those without; 0.5 is chance."
+    )
     unit: ClassVar[str] = FRACTION
     bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
     parts: ClassVar[int] = 2
@@ -318,6 +328,10 @@ class ECE(ExpectedDegrees):
     k: int | None = None
     scale: float | None = None
     name: ClassVar[str] = "ECE"
+    meaning: ClassVar[str] = (
+        "Expected calibration error: how far expected degrees are from true ones, on average "
+        "over ten bins; @K reads the first K."
+    )
     parts: ClassVar[int] = BINS
 
     @property
@@ -369,6 +383,9 @@ class Brier(ExpectedDegrees):
     k: int | None = None
     scale: float | None = None
     name: ClassVar[str] = "Brier"
+    meaning: ClassVar[str] = (
+        "Mean square of expected less true degree of relevance, 0 is best; @K reads the first K candidates."
+    )
 
     @property
     def value_bounds(self) -> tuple[float, float]:

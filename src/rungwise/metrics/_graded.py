@@ -54,6 +54,10 @@ class CS(CorrelationMeasure):
 
     k: int
     name: ClassVar[str] = "CS"
+    meaning: ClassVar[str] = (
+        "Coherent score: rank correlation (Kendall's tau-b) of similarity and degree among the K "
+        "candidates that stand first, -1 to 1."
+    )
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) correlations."""
@@ -70,6 +74,9 @@ class Kendall(CorrelationMeasure):
     """
 
     name: ClassVar[str] = "Kendall"
+    meaning: ClassVar[str] = (
+        "Rank correlation (Kendall's tau-b) of similarity and degree over the whole gallery, -1 to 1."
+    )
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) correlations."""
@@ -86,6 +93,7 @@ class Spearman(CorrelationMeasure):
     """
 
     name: ClassVar[str] = "Spearman"
+    meaning: ClassVar[str] = "Rank correlation (Spearman's) of similarity and degree over the whole gallery, -1 to 1."
 
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) correlations."""
@@ -115,6 +123,17 @@ class NCS(GradedMeasure):
     m: int | None = None
     non_gt: bool = False
     name: ClassVar[str] = "NCS"
+
+    @property
+    def definition(self) -> str:
+        """One sentence, by the options."""
+        if self.m:
+            found = "Degrees of the m most relevant candidates that are in the first K"
+            ideal = "all m"
+        else:
+            found, ideal = "Degrees of the first K candidates", "the K largest"
+        without = ", annotated ones left out" if self.non_gt else ""
+        return f"{found}, added up, as a percentage of {ideal} (cumulative semantic score){without}."
 
     @property
     def breadth(self) -> int:
@@ -148,6 +167,10 @@ class NDCG(GradedMeasure):
 
     k: int
     name: ClassVar[str] = "nDCG"
+    meaning: ClassVar[str] = (
+        "Degrees of the first K candidates, each over log2(rank + 1), added up, as a percentage "
+        "of the same sum of the ideal order."
+    )
 
     @property
     def breadth(self) -> int:
@@ -193,6 +216,18 @@ class SR(GradedMeasure):
     lists: int | None = None
     any: bool = False
     name: ClassVar[str] = "SR"
+
+    @property
+    def definition(self) -> str:
+        """One sentence, by the options."""
+        given = bool(self.m or self.lists)
+        which = (
+            "the m most relevant candidates" if given else "the most relevant candidates, as many as it has captions,"
+        )
+        without = ", annotated ones left out" if self.non_gt else ""
+        if self.any:
+            return f"Percentage of queries with one of {which} among the first K{without}."
+        return f"Semantic recall: percentage of {which} that are among the first K{without}."
 
     @property
     def breadth(self) -> int:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
-from rungwise.core.output import quoted, short_repr
-from rungwise.core.text import near_names
+from rungwise.core.output import cut, quoted, short_repr
+from rungwise.core.text import first_sentence, near_names
 from rungwise.metrics._blocks import CheckedDegrees
 from rungwise.metrics._rankings import DIRECTIONS, Direction, Positives, Rankings
 from rungwise.parts import Registry
@@ -25,6 +25,9 @@ CORRELATION = "correlation"
 FRACTION = "fraction"
 """Unit of values from 0 to 1 that print as decimals: areas under curves, and errors as a share of a scale."""
 
+
+LONGEST_DEFINITION = 160
+"""Largest number of characters of a definition, so that it takes a line or two of a page."""
 
 _OURS = "rungwise"
 _OWN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -48,6 +51,8 @@ class Measure(ABC):
         reads_ends: Whether the measure needs a method that says where relevance ends, and whole rows.
         takes_gaps: Whether the measure is defined where some pairs have no degree.
         parts: Number of values of one query; :meth:`per_query` returns rows where there are several.
+        meaning: One sentence that says what the number is, for readers who know retrieval and not this program. K
+            stands for the cutoff. Empty takes the first sentence of the docstring.
 
     >>> from rungwise.metrics import parse
     >>> measure = parse("NCS@10(non_gt)")
@@ -65,6 +70,7 @@ class Measure(ABC):
     reads_ends: ClassVar[bool] = False
     takes_gaps: ClassVar[bool] = False
     parts: ClassVar[int] = 1
+    meaning: ClassVar[str] = ""
 
     def __init_subclass__(cls, **given: Any) -> None:
         """Refuse a name that :func:`rungwise.metrics.parse` would not read back as this class."""
@@ -101,6 +107,19 @@ class Measure(ABC):
             else:
                 options.append(f"{field.name}={repr(value).removesuffix('.0')}")
         return f"{text}({','.join(options)})" if options else text
+
+    @property
+    def definition(self) -> str:
+        """One sentence of at most 160 characters that says what the number is; empty where the class does not say it.
+
+        >>> from rungwise.metrics import parse
+        >>> parse("R@5").definition
+        'Percentage of queries with at least one right candidate among the first K.'
+        """
+        said = type(self).__doc__ or ""
+        if said.startswith(f"{type(self).__name__}("):  # what a dataclass writes where nobody wrote anything
+            said = ""
+        return cut(self.meaning or first_sentence(said), LONGEST_DEFINITION)
 
     @property
     def depth(self) -> int | None:
@@ -198,6 +217,18 @@ class Total:
     higher_is_better: ClassVar[bool] = True
 
     __repr__ = short_repr
+
+    @property
+    def definition(self) -> str:
+        """One sentence that says what is added up.
+
+        >>> from rungwise.metrics import parse
+        >>> parse("rsum").definition
+        'Sum of R@1, R@5 and R@10 over both directions, 600 at most.'
+        """
+        *names, last = map(str, self.terms)
+        named = f"{', '.join(names)} and {last}" if names else last
+        return f"Sum of {named} over both directions, {self.bounds[1]:g} at most."
 
     @property
     def graded(self) -> bool:

@@ -44,15 +44,35 @@ def test_thresholds_follow_from_shares_unless_given():
 def test_the_curve_of_coherence_is_what_evaluate_says():
     data, scores, relevance = world()
     found = diagnose(scores, data, relevance=relevance)
-    for way, points in found.coherence.items():
-        wanted = evaluate(
-            **scores,
-            image_of_caption=data.image_of_caption,
-            relevance=relevance,
-            measures=[f"CS@{k}" for k, _ in points],
-        )
-        assert [value for _, value in points] == [wanted[f"{way}/CS@{k}"] for k, _ in points]
-    assert [k for k, _ in found.coherence["t2i"]] == [5, 10, 20]
+    for way, curve in found.coherence.items():
+        names = [f"CS@{k:.0f}" for k in curve.x]
+        wanted = evaluate(**scores, image_of_caption=data.image_of_caption, relevance=relevance, measures=names)
+        assert curve.value.tolist() == pytest.approx([wanted[f"{way}/{name}"] for name in names])
+        for place, name in enumerate(names):  # the interval of the same number, from other draws
+            low, high = wanted.interval(f"{way}/{name}")
+            assert (curve.low[place], curve.high[place]) == pytest.approx((low, high), abs=0.02)
+        assert curve.chance.tolist() == [0.0] * len(names)
+    assert found.coherence["t2i"].x.tolist() == [5, 10, 20]
+
+
+def test_the_coherent_score_of_random_orders_is_the_chance_that_is_drawn():
+    data, _, relevance = world()
+    generator = np.random.default_rng(5)
+    curves = [
+        diagnose({"similarity": generator.random(relevance.shape)}, data, relevance=relevance).coherence["i2t"]
+        for _ in range(20)
+    ]
+    np.testing.assert_allclose(np.mean([curve.value for curve in curves], axis=0), curves[0].chance, atol=0.03)
+
+
+def test_the_number_of_queries_that_rungs_are_made_of_is_known(monkeypatch):
+    data, scores, relevance = world()
+    assert diagnose(scores, data).sampled == 0
+    found = diagnose(scores, data, relevance=relevance)
+    assert (found.sampled, sum(rung.pairs for rung in found.rungs)) == (len(data), relevance.size)
+    monkeypatch.setattr(diagnostics, "_SAMPLE", 7)
+    found = diagnose(scores, data, relevance=relevance)
+    assert (found.sampled, sum(rung.pairs for rung in found.rungs)) == (7, 7 * relevance.shape[1])
 
 
 @pytest.mark.parametrize("thresholds", [[0.2, 0.6], [0.5, 0.5], [np.nan], [np.inf, 0.2]])

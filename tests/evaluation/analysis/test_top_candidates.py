@@ -33,6 +33,36 @@ def test_lists_equal_a_sort_whatever_the_blocks(monkeypatch, block):
         assert lists.hubness == pytest.approx(skew(counts))
 
 
+@pytest.mark.parametrize("block", [1, 50, 1 << 22])
+def test_degrees_by_rank_equal_a_sort(monkeypatch, block):
+    monkeypatch.setattr(top_candidates, "_BLOCK_VALUES", block)
+    monkeypatch.setattr(top_candidates, "_DEEPEST", 40)
+    generator = np.random.default_rng(0)
+    scores, degrees = generator.integers(0, 9, (15, 45)) / 8, generator.random((15, 45))
+    found = top_candidates_of(scores, generator.permutation(np.repeat(np.arange(15), 3)), degrees, k=3)
+    for way, s, r, deepest in (("i2t", scores, degrees, 40), ("t2i", scores.T, degrees.T, 15)):
+        order, by_rank = np.argsort(-s, axis=1, kind="stable"), found[way].by_rank
+        assert by_rank.ranks[0] == 1
+        assert by_rank.ranks[-1] == deepest
+        for place, rank in enumerate(by_rank.ranks):
+            at = np.take_along_axis(r, order[:, rank - 1 : rank], axis=1)[:, 0]
+            np.testing.assert_array_equal(by_rank.found[:, place], at)
+            np.testing.assert_array_equal(by_rank.ideal[:, place], np.sort(r, axis=1)[:, -rank])
+        np.testing.assert_allclose(by_rank.mean, r.mean(axis=1))
+        assert found[way].candidates.shape == (len(s), 3)
+    assert found["t2i"].positives.tolist() == [1] * 45
+    assert found["i2t"].positives.tolist() == [3] * 15
+
+
+def test_without_all_degrees_there_are_none_by_rank():
+    assert top_candidates_of(np.eye(2), [0, 1])["i2t"].by_rank is None
+    assert top_candidates_of(np.eye(2), [0, 1], [[1, np.nan], [1, 1]])["i2t"].by_rank is None
+    short = RankedLists({"i2t": [[0, 1], [1]]}, (2, 2))
+    assert top_candidates_of(short, [0, 1], np.eye(2))["i2t"].by_rank.ranks.tolist() == [1]
+    empty = RankedLists({"i2t": [[0, 1], []]}, (2, 2))
+    assert top_candidates_of(empty, [0, 1], np.eye(2))["i2t"].by_rank is None
+
+
 def test_queries_without_a_right_candidate_have_no_rank():
     positives = {"i2t": positives_from_lists([[0, 1], []]), "t2i": positives_from_lists([[0], [0]])}
     lists = top_candidates_of(np.eye(2), [0, 1], np.eye(2), positives)["i2t"]

@@ -222,7 +222,7 @@ def test_a_report_shows_no_similarity_of_two_models():
     found = diagnose(Reranked(first, second, 5), data, relevance=relevance)
     assert np.isnan(found.lists["t2i"].scores).all()
     assert found.rungs == ()
-    assert found.coherence["i2t"][0][0] == 5
+    assert found.coherence["i2t"].x[0] == 5
     wanted = orders_of(first, second, 5)
     for way, lists in found.lists.items():
         assert lists.candidates.tolist() == [own[:30] for own in wanted[way]]

@@ -1,8 +1,12 @@
-"""Also tests rungwise.evaluation.report._style."""
+"""Also tests rungwise.evaluation.report._style and rungwise.evaluation.report._parts."""
 
+import base64
+import csv
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -18,6 +22,7 @@ from rungwise.evaluation import (
     published_beside,
     report_page,
 )
+from rungwise.evaluation.analysis import _diagnostics as diagnostics
 from rungwise.evaluation.report import _plots as plots
 from rungwise.scenes import SceneConfig, SceneRelevance, generate
 
@@ -32,7 +37,13 @@ class Strict(HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.seen.append(tag)
         for name, value in attributes:
-            assert name not in ("href", "srcset", "data", "action"), (tag, name)
+            assert name not in ("srcset", "data", "action"), (tag, name)
+            if name == "href":
+                assert tag == "a"
+                assert dict(attributes)["download"]
+                assert value.startswith(("data:image/svg+xml;base64,", "data:text/csv;charset=utf-8;base64,")), value[
+                    :80
+                ]
             assert name != "src" or value.startswith("data:image/jpeg;base64,"), value[:80]
         if tag not in ("meta", "img"):
             self.open.append(tag)
@@ -84,7 +95,7 @@ def test_a_full_report_stands_alone_and_shows_everything(scenes):
         assert f"<h2>{heading}</h2>" in page
     assert "<h2>Most disputed queries</h2>" in page
     assert "<h2>False negatives of the annotation</h2>" in page
-    assert page.count("<figure>") == parser.seen.count("svg") == 6  # the modality gap needs embeddings
+    assert page.count("<figure>") == page.count('role="img"') == 7  # the modality gap needs embeddings
     strips = re.findall(r"<ol class=strip>(.*?)</ol>", page)
     assert len(strips) == 6
     assert all(strip.count("<li") == 30 for strip in strips)
@@ -168,8 +179,9 @@ def test_a_page_of_short_lists_says_nothing_of_what_they_do_not_name():
     assert "R@10" not in page
     assert "<h2>By rung</h2>" not in page
     assert all(strip.count("<li") == 5 for strip in re.findall(r"<ol class=strip>(.*?)</ol>", page))
-    curve = re.search(r"<figcaption>Recall curve.*?</figure>", page, re.DOTALL)[0]
-    ends = [float(points.split()[-1].split(",")[1]) for points in re.findall(r'points="([^"]*)"', curve)]
+    curve = re.search(r"<figcaption>Recall curve.*?</figure>", page, re.DOTALL)[0].partition('role="img"')[2]
+    shown = re.findall(r'<polyline class="s\d" points="([^"]*)"', curve)
+    ends = [float(points.split()[-1].split(",")[1]) for points in shown]
     bottom, top = plots.HEIGHT - plots.BOTTOM, plots.TOP
     wanted = [bottom - result[f"{way}/R@5"] / 100 * (bottom - top) for way in ("i2t", "t2i")]
     assert ends == pytest.approx(wanted, abs=0.06)
@@ -191,3 +203,91 @@ def test_two_models_must_rank_the_same_queries(scenes):
     other = diagnose({"similarity": np.eye(20).repeat(2, axis=1)}, part)
     with pytest.raises(UserError, match="rank 80 and 40 queries; give the same data to both"):
         report(data, relevance, noisy(relevance), beside=other)
+
+
+def files_of(page, kind):
+    """Title and content of each file that a page lets people save."""
+    links = re.findall(rf'<a download="([^"]*)" href="data:{kind};base64,([^"]*)" aria-label="([^"]*)"', page)
+    return [(name, base64.b64decode(data).decode(), label) for name, data, label in links]
+
+
+def test_each_figure_is_saved_as_svg_and_each_table_as_csv(scenes):
+    data, relevance = scenes
+    page, *_ = report(data, relevance, noisy(relevance))
+    figures = files_of(page, r"image/svg\+xml")
+    titles = re.findall(r"<figcaption>([^<]*)</figcaption>", page)
+    assert [label for _, _, label in figures] == [f"{title} as SVG" for title in titles]
+    for name, content, _ in figures:
+        assert re.fullmatch(r"[a-z0-9-]+\.svg", name)
+        ElementTree.fromstring(content)
+    assert len({name for name, *_ in figures}) == len(figures)
+    tables = [
+        [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", one)]
+        for one in re.findall(r"<table>.*?</table>", page)
+    ]
+    saved = [list(csv.reader(io.StringIO(content))) for _, content, _ in files_of(page, "text/csv;charset=utf-8")]
+    assert len(tables) == 2
+    assert saved == [[[cell.replace("\u00a0", " ") for cell in row] for row in one] for one in tables]
+
+
+COLOURED = {"s0", "s1", "band", "chance", "ideal", "bar", "box", "median", "whisker", "dots", "right", "annotated"}
+COLOURED |= {"own", "best", "r-none", *(f"r{number}" for number in range(5))}
+
+
+@pytest.mark.parametrize("thresholds", [(), (0.9,)])
+def test_every_class_with_a_colour_is_in_a_legend_of_its_section(scenes, thresholds):
+    data, relevance = scenes
+    scores = noisy(relevance)
+    gaps = relevance.dense()
+    gaps[::3, ::4] = np.nan
+    other = diagnose(noisy(relevance, 1), data, relevance=gaps, thresholds=thresholds)
+    found = diagnose(scores, data, relevance=gaps, thresholds=thresholds)
+    result = evaluate(**scores, image_of_caption=data.image_of_caption, measures=["R@1"])
+    pages = [report_page(result, found, beside=other), report(data, relevance, scores)[0]]
+    seen = set()
+    for page in pages:
+        for part in re.findall(r"<section>.*?</section>", page, re.DOTALL):
+            legends = "".join(re.findall(r"<p class=legend>.*?</p>", part))
+            rest = re.sub(r"<p class=legend>.*?</p>", "", part)
+            for mark in classes_of(rest) & COLOURED:
+                assert mark in classes_of(legends), (mark, part[:80])
+                seen.add(mark)
+    assert {"s0", "s1", "band", "chance", "ideal", "r0", "r-none", "annotated", "right"} <= seen
+
+
+def classes_of(html):
+    """Names of all classes in some HTML."""
+    found = re.findall(r"class=(?:\"([^\"]*)\"|'([^']*)'|([\w-]+))", html)
+    return {one for several in found for classes in several for one in classes.split()}
+
+
+def test_only_the_measures_that_were_asked_for_are_in_the_table(scenes):
+    data, relevance = scenes
+    scores = noisy(relevance)
+    result = evaluate(**scores, image_of_caption=data.image_of_caption, measures=["R@1"])
+    page = report_page(result, diagnose(scores, data, relevance=relevance))
+    table = re.search(r"<h2>Numbers</h2>.*?</table>", page, re.DOTALL)[0]
+    assert re.findall(r"<tr><td[^>]*>([^<]*)", table) == ["R@1"]
+
+
+def test_a_sample_is_called_one_with_its_size(scenes, monkeypatch):
+    data, relevance = scenes
+    assert page_of_rungs(data, relevance).count("All 3,200 pairs of an image and a caption.") == 2
+    monkeypatch.setattr(diagnostics, "_SAMPLE", 30)
+    said = "A sample: 2,400 of 3,200 pairs of an image and a caption, those of 30 of 40 images, which are taken at even"
+    assert page_of_rungs(data, relevance).count(said) == 2
+
+
+def page_of_rungs(data, relevance):
+    return report(data, relevance, noisy(relevance))[0]
+
+
+def test_recall_begins_at_the_measure_and_has_a_band_and_chance(scenes):
+    data, relevance = scenes
+    page, *_ = report(data, relevance, noisy(relevance))
+    figure = re.search(r"<figcaption>Recall curve.*?</figure>", page, re.DOTALL)[0].partition('role="img"')[2]
+    assert len(re.findall(r'polygon class="band s\d"', figure)) == 2
+    dashed = re.findall(r'polyline class="chance s\d" points="[^,]*,([\d.]+)', figure)
+    bottom, room = plots.HEIGHT - plots.BOTTOM, plots.HEIGHT - plots.BOTTOM - plots.TOP
+    wanted = [bottom - room * (1 - 78 / 80), bottom - room / 40]  # 2 of 80 captions are right, and 1 of 40 images
+    assert list(map(float, dashed)) == pytest.approx(wanted, abs=0.06)

@@ -117,3 +117,18 @@ def test_a_sample_of_no_pairs_or_of_positions_outside_is_refused(graded):
         sample(graded, images=[0, 100])
     with pytest.raises(UserError, match="no pairs to sample of 1 images and 0 captions"):
         sample(graded, images=[0], captions=[5])
+
+
+def test_the_histogram_states_its_scale():
+    """Every bar can be told from the line that says what a full one is."""
+    degrees = np.concatenate([np.zeros(900), np.full(90, 0.5), np.full(9, 1.0)])
+    lines = str(describe(Matrix(degrees.reshape(27, 37)), pairs=10_000)).splitlines()
+    [at] = [number for number, line in enumerate(lines) if "a full bar" in line]
+    assert "logarithm of 1 + its" in lines[at - 1]
+    assert "a full bar (40 wide) is 900 pairs" in lines[at]
+    assert all(len(line) <= 80 for line in lines[at - 1 :])
+    seen = {}
+    for line in lines[at + 1 :]:
+        count, _, bar = line.split("..")[1].strip().partition(" ")[2].strip().partition(" ")
+        seen[int(count.replace(",", ""))] = len(bar)
+    assert seen == {900: 40, 90: round(40 * np.log(91) / np.log(901)), 9: round(40 * np.log(10) / np.log(901)), 0: 0}

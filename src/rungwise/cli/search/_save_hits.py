@@ -21,7 +21,7 @@ _LONGEST_NAME = 150
 _ODD = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|]+')
 """Characters that some file system forbids in names."""
 _SUFFIX_OF = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"GIF8", ".gif"), (b"RIFF", ".webp"), (b"BM", ".bmp"))
-_STYLE = """main { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: .8rem; }
+_STYLE = """.found { display: grid; grid-template-columns: repeat(auto-fill, minmax(14rem, 1fr)); gap: .8rem; }
 article p { overflow-wrap: anywhere; }
 """
 
@@ -92,7 +92,7 @@ def open_hits(answered: SearchOutput, title: str, show: Callable[[str], object] 
         place = Path(tempfile.mkdtemp(prefix="rungwise-")) / "found.html"
         body = "".join(_article(hit) for hit in hits)
         with replacing(place) as draft:
-            draft.write_text(page(title, f"<main>{body}</main>", _STYLE), encoding="utf-8")
+            draft.write_text(page(title, f"<div class=found>{body}</div>", _STYLE), encoding="utf-8")
     (show or webbrowser.open)(place.as_uri())
     return place
 

@@ -38,14 +38,14 @@ def page(title: str, body: str, style: str = "") -> str:
             ``--b``; the class ``note`` for remarks; and ``missing`` for what could not be shown.
 
     >>> page("Cats & dogs", "<p>None yet.</p>").splitlines()[-3:]
-    ['<h1>Cats &amp; dogs</h1>', '<p>None yet.</p>', '</body></html>']
+    ['<h1>Cats &amp; dogs</h1>', '<p>None yet.</p>', '</main></body></html>']
     """
     return whole_characters(
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_STYLE}{style}</style></head><body>\n"
-        f"<h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{_STYLE}{style}</style></head><body><main>\n"
+        f"<h1>{escape(title)}</h1>\n{body}\n</main></body></html>\n"
     )
 
 

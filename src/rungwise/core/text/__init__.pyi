@@ -14,4 +14,5 @@ from ._person_names import person_name as person_name
 from ._positions import evenly_spread as evenly_spread
 from ._scripts import UNSPACED as UNSPACED
 from ._scripts import written_without_blanks as written_without_blanks
+from ._sentences import first_sentence as first_sentence
 from ._setting_names import near_setting as near_setting

@@ -1,6 +1,11 @@
 from ._confusion import MOST_CLASSES as MOST_CLASSES
 from ._confusion import Confusion as Confusion
 from ._confusion import confusion as confusion
+from ._curves import MeanCurve as MeanCurve
+from ._curves import mean_curve as mean_curve
+from ._curves import random_recall as random_recall
+from ._curves import recall_curve as recall_curve
+from ._curves import steps_of as steps_of
 from ._diagnostics import Diagnostics as Diagnostics
 from ._diagnostics import diagnose as diagnose
 from ._diagnostics import false_negatives_by_gallery as false_negatives_by_gallery
@@ -8,4 +13,5 @@ from ._diagnostics import in_positions_of_data as in_positions_of_data
 from ._false_negatives import FalseNegative as FalseNegative
 from ._false_negatives import find_false_negatives as find_false_negatives
 from ._false_negatives import write_false_negatives as write_false_negatives
+from ._top_candidates import DegreesByRank as DegreesByRank
 from ._top_candidates import TopCandidates as TopCandidates

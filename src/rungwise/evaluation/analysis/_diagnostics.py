@@ -17,6 +17,7 @@ from rungwise.data import ImageCaptions
 from rungwise.evaluation import EvaluationSettings
 from rungwise.evaluation._evaluate import evaluate
 from rungwise.evaluation._protocols import Fold, Protocol, protocol_named
+from rungwise.evaluation.analysis._curves import MeanCurve, mean_curve
 from rungwise.evaluation.analysis._false_negatives import FalseNegative, find_false_negatives
 from rungwise.evaluation.analysis._top_candidates import TopCandidates, top_candidates_of
 from rungwise.evaluation.inputs import RankedLists, checked_degrees, similarity_source
@@ -78,7 +79,8 @@ class Diagnostics:
         thresholds: Falling degrees that separate the rungs; empty without relevance.
         rungs: One entry more than there are thresholds; empty without relevance, or where rankings have no
             similarities.
-        coherence: Per direction, points (K, CS@K); empty without relevance.
+        sampled: Number of image queries whose pairs the rungs are made of.
+        coherence: Per direction, CS@K by K; None without relevance.
         gap: None unless both sides are embeddings of the same width.
     """
 
@@ -87,7 +89,8 @@ class Diagnostics:
     lists: Mapping[Direction, TopCandidates]
     thresholds: tuple[float, ...] = ()
     rungs: tuple[RungSlice, ...] = ()
-    coherence: Mapping[Direction, Sequence[tuple[int, float]]] | None = None
+    sampled: int = 0
+    coherence: Mapping[Direction, MeanCurve] | None = None
     gap: Gap | None = None
     _lists_of_fold: Callable[[Fold], Mapping[Direction, TopCandidates]] | None = field(default=None, repr=False)
 
@@ -152,6 +155,7 @@ def diagnose(
         found,
         thresholds=cuts,
         rungs=rungs,
+        sampled=min(len(gallery), _SAMPLE) if rungs else 0,
         coherence=None if isinstance(part, RankedLists) else _coherence(part, gallery, degrees, positives),
     )
 
@@ -281,7 +285,7 @@ def _cuts(degrees: NDArray[np.float64]) -> tuple[float, ...]:
 
 def _coherence(
     source: SimilaritySource, data: ImageCaptions, relevance: CheckedDegrees, positives: RightAnswers | None
-) -> dict[Direction, list[tuple[int, float]]] | None:
+) -> dict[Direction, MeanCurve] | None:
     steps = [k for k in _CS_STEPS if k <= max(source.shape)]
     if not steps or _has_gaps(relevance, source.shape):
         return None
@@ -294,7 +298,12 @@ def _coherence(
         settings=EvaluationSettings(positives=positives),
     )
     galleries: dict[Direction, int] = {"i2t": source.shape[1], "t2i": source.shape[0]}
-    return {way: [(k, result[f"{way}/CS@{k}"]) for k in steps if k <= size] for way, size in galleries.items()}
+    found: dict[Direction, MeanCurve] = {}
+    for way, size in galleries.items():
+        if own := [k for k in steps if k <= size]:
+            values = np.stack([result.per_query(f"{way}/CS@{k}") for k in own], axis=1)
+            found[way] = mean_curve(own, values, result.image_of_query(way), chance=0.0)
+    return found
 
 
 def _has_gaps(relevance: CheckedDegrees, shape: tuple[int, int]) -> bool:

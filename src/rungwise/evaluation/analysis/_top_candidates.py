@@ -11,11 +11,35 @@ from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core.compute import top_columns
 from rungwise.core.output import short_repr
+from rungwise.evaluation.analysis._curves import steps_of
 from rungwise.evaluation.inputs import RankOnly, checked_degrees
 from rungwise.evaluation.judgements import RightAnswers
 from rungwise.metrics import DIRECTIONS, Direction, MatrixSource, Positives, Rankings, SimilaritySource, positives_of
 
 _BLOCK_VALUES = 1 << 22
+_DEEPEST = 1000
+"""Largest rank at which degrees are read: as deep as the coherent score goes in papers."""
+_RANKS = 30
+"""Number of ranks, evenly on a logarithmic scale."""
+
+
+@dataclass(frozen=True)
+class DegreesByRank:
+    """Degrees of the candidates at some ranks, and what they would be in other orders.
+
+    Attributes:
+        ranks: (ranks,) rising ranks, from 1 to 1,000 at most.
+        found: (queries, ranks) degree of the candidate at each rank.
+        ideal: (queries, ranks) degree at each rank where candidates are ordered by their degrees.
+        mean: (queries,) mean degree of all candidates, which a random order has at every rank.
+    """
+
+    ranks: NDArray[np.int64]
+    found: NDArray[np.float64]
+    ideal: NDArray[np.float64]
+    mean: NDArray[np.float64]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -34,6 +58,8 @@ class TopCandidates:
             rankings came as lists.
         occurrences: (candidates,) number of top-ten lists that each candidate stands in.
         lengths: (queries,) number of candidates with a known place: all of them, unless rankings came as lists.
+        positives: (queries,) number of right candidates.
+        by_rank: Degrees by rank; None without relevance, where pairs have no degree, and where lists are too short.
     """
 
     direction: Direction
@@ -46,6 +72,8 @@ class TopCandidates:
     margin: NDArray[np.float64]
     occurrences: NDArray[np.int64]
     lengths: NDArray[np.int64]
+    positives: NDArray[np.int64]
+    by_rank: DegreesByRank | None = None
 
     __repr__ = short_repr
 
@@ -95,6 +123,7 @@ def top_candidates_of(
         blocks = source.rows if way == "i2t" else source.columns
         gallery, queries = (captions, images) if way == "i2t" else (images, captions)
         lengths = source.lengths(way) if isinstance(source, RankOnly) else np.full(queries, gallery)
+        ranks = steps_of(min(gallery, _DEEPEST, int(lengths.min(initial=gallery))), _RANKS)
         parts: list[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]] = []
         for which, scores in blocks(max(1, _BLOCK_VALUES // max(1, gallery))):
             block = None
@@ -103,16 +132,21 @@ def top_candidates_of(
                 asked = (which, everything) if way == "i2t" else (everything, which)
                 block = np.asarray(degrees.block(*asked), dtype=np.float64)
                 block = block if way == "i2t" else np.ascontiguousarray(block.T)
-            parts.append((which, _in_block(scores, right[way].select(which), block, min(k, gallery), way)))
+            parts.append((which, _in_block(scores, right[way].select(which), block, min(k, gallery), way, ranks)))
         order = np.argsort(np.concatenate([which for which, _ in parts]), kind="stable")
         joined = {name: np.concatenate([part[name] for _, part in parts])[order] for name in parts[0][1]}
         if isinstance(source, RankOnly):
             _leave_out_unlisted(joined, lengths)
         tens = joined.pop("tens")
+        by_rank = DegreesByRank(ranks, *(joined.pop(name) for name in _BY_RANK)) if degrees is not None else None
+        if by_rank is not None and (np.isnan(by_rank.mean).any() or not lengths.all()):
+            by_rank = None
         found[way] = TopCandidates(
             direction=way,
             occurrences=np.bincount(tens[tens >= 0], minlength=gallery),
             lengths=lengths,
+            positives=right[way].counts,
+            by_rank=by_rank,
             degrees=joined.pop("degrees", None),
             own_degrees=joined.pop("own_degrees", None),
             **joined,
@@ -120,12 +154,21 @@ def top_candidates_of(
     return found
 
 
+_BY_RANK = ("found_at", "ideal_at", "mean_degree")
+
+
 def _in_block(
-    scores: NDArray[Any], own: Positives, degrees: NDArray[np.float64] | None, k: int, way: Direction
+    scores: NDArray[Any],
+    own: Positives,
+    degrees: NDArray[np.float64] | None,
+    k: int,
+    way: Direction,
+    ranks: NDArray[np.int64],
 ) -> dict[str, NDArray[Any]]:
     rankings = Rankings(own, scores, direction=way)
     mask = rankings.positive_mask
-    listed = top_columns(scores, min(max(k, 10), scores.shape[1]))
+    deepest = 10 if degrees is None else int(ranks[-1])
+    listed = top_columns(scores, min(max(k, 10, deepest), scores.shape[1]))
     top = listed[:, :k]
     best = np.where(mask, scores, -np.inf).max(axis=1)
     other = np.where(mask, -np.inf, scores).max(axis=1)
@@ -143,6 +186,9 @@ def _in_block(
         found["degrees"] = np.take_along_axis(degrees, top, axis=1)
         lowest = np.where(mask & ~np.isnan(degrees), degrees, np.inf).min(axis=1)
         found["own_degrees"] = np.where(np.isfinite(lowest), lowest, np.nan)
+        found["found_at"] = np.take_along_axis(degrees, listed[:, ranks - 1], axis=1)
+        best = np.take_along_axis(degrees, top_columns(degrees, deepest), axis=1)
+        found["ideal_at"], found["mean_degree"] = best[:, ranks - 1], degrees.mean(axis=1)
     return found
 
 

@@ -46,7 +46,12 @@ def section_of_reasons(found: Diagnostics, explain: Explain) -> str:
         " count most in the score, and what answered them: regions fade from the strongest, which is framed, to the"
         " weakest. The number is the cosine of a word and what it attended to; the percentage is how much it counts."
     )
-    return section("Why these hits", f"<div class=reasons>{cards}</div>", note) if cards else ""
+    if not cards:
+        return ""
+    best, faded = "the strongest region", "regions that say little to the word"
+    keys = (f"<i class='key best'></i>{best}", f"<i class='key faded'></i>{faded}")
+    legend = f"<p class=legend>{''.join(f'<span>{key}</span>' for key in keys)}</p>" if "class=seen" in cards else ""
+    return section("Why these hits", f"{legend}<div class=reasons>{cards}</div>", note)
 
 
 def _chosen(lists: TopCandidates) -> tuple[list[int], list[int]]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.evaluation._result import Result
-from rungwise.evaluation.analysis import MOST_CLASSES, Confusion, Diagnostics, confusion
+from rungwise.evaluation.analysis import MOST_CLASSES, Confusion, Diagnostics, MeanCurve, confusion, mean_curve
 from rungwise.evaluation.report import _plots as plots
-from rungwise.evaluation.report._parts import section, table
+from rungwise.evaluation.report._parts import saved_table, section, table
 from rungwise.evaluation.statistics import WAYS, ClassNumbers, by_class, class_tables
 from rungwise.metrics import AP11, P
 
@@ -59,44 +59,54 @@ def sections_of_labels(result: Result, found: Diagnostics, curves: Result) -> li
     sections = []
     if shown := [*_recall_curve(curves), *_scope_curve(curves)]:
         note = (
-            "Right is what shares a class label with the query. Dashed: the share of right candidates among all, which"
-            " is the precision of a random order."
+            "Right is what shares a class label with the query. Chance: the share of right candidates among all, which"
+            " is the precision of a random order at every K, on average. Bands: 95 % bootstrap intervals over images,"
+            " at each point by itself."
         )
-        sections.append(section("Precision curves", f"<div class=plots>{''.join(shown)}</div>", note))
+        figures = "".join(figure.html() for figure in shown)
+        sections.append(section("Precision curves", f"<div class=plots>{figures}</div>", note))
     if found.data.labels and result.has_queries:
         sections.append(_numbers(result, found))
         sections.append(_confusions(found))
     return sections
 
 
-def _recall_curve(curves: Result) -> list[str]:
+def _recall_curve(curves: Result) -> list[plots.Figure]:
     name = str(AP11())
-    points = {}
+    found = {}
     for way, title in WAYS.items():
         if f"{way}/{name}" in curves.numbers and curves.has_queries:
             rows = curves.per_query(f"{way}/{name}")
-            known = rows[~np.isnan(rows[:, 0])]
-            if len(known):
-                recall = np.linspace(0, 100, known.shape[1])
-                points[title] = list(zip(recall.tolist(), known.mean(axis=0).tolist(), strict=True))
-    if not points:
-        return []
-    return [_drawn(points, curves, plots.Axis("recall, percent", 0, 100), "Precision at eleven levels of recall")]
+            if not np.isnan(rows[:, 0]).all():
+                levels = np.linspace(0, 100, rows.shape[1])
+                found[title] = mean_curve(levels, rows, curves.image_of_query(way), chance=_chance(curves, way))
+    note = (
+        "Interpolated: at each level, the best precision at that recall or above, averaged over queries. So even a"
+        " random order lies a little above the dashed line."
+    )
+    return _drawn(found, plots.Axis("recall, percent", 0, 100), "Precision at eleven levels of recall", note)
 
 
-def _scope_curve(curves: Result) -> list[str]:
-    points: dict[str, list[tuple[float, float]]] = {}
+def _scope_curve(curves: Result) -> list[plots.Figure]:
+    found: dict[str, MeanCurve] = {}
     for way, title in WAYS.items():
         gallery = curves.gallery[way][0]
         steps = [k for k in sorted({*_STEPS, gallery}) if k <= gallery]
-        own = [(float(k), curves.numbers.get(f"{way}/{P(k)}", np.nan)) for k in steps]
-        own = [(k, value) for k, value in own if not np.isnan(value)]
-        if len(own) > 1:
-            points[title] = own
-    if not points:
+        own = [k for k in steps if not np.isnan(curves.numbers.get(f"{way}/{P(k)}", np.nan))]
+        if len(own) > 1 and curves.has_queries:
+            values = np.stack([curves.per_query(f"{way}/{P(k)}") for k in own], axis=1)
+            found[title] = mean_curve(own, values, curves.image_of_query(way), chance=_chance(curves, way))
+    if not found:
         return []
-    x = plots.Axis("K", 1, max(k for own in points.values() for k, _ in own), logarithmic=True)
-    return [_drawn(points, curves, x, "Precision of the first K results (P@K)")]
+    x = plots.Axis("K", 1, max(float(curve.x[-1]) for curve in found.values()), logarithmic=True)
+    note = "Percentage of the first K results that are right, averaged over queries."
+    return _drawn(found, x, "Precision of the first K results (P@K)", note)
+
+
+def _chance(curves: Result, way: str) -> tuple[float, ...] | float:
+    """Share of right candidates among all, in percent; nothing where it was not measured."""
+    value = curves.numbers.get(f"{way}/{P(curves.gallery[way][0])}", np.nan)
+    return () if np.isnan(value) else value
 
 
 def _largest(classes: tuple[ClassNumbers, ...]) -> tuple[ClassNumbers, ...]:
@@ -105,15 +115,12 @@ def _largest(classes: tuple[ClassNumbers, ...]) -> tuple[ClassNumbers, ...]:
     return tuple(one for one in classes if one.label in kept)
 
 
-def _drawn(points: dict[str, list[tuple[float, float]]], curves: Result, x: plots.Axis, title: str) -> str:
-    chance = {}
-    for way, name in WAYS.items():
-        value = curves.numbers.get(f"{way}/{P(curves.gallery[way][0])}", np.nan)
-        if name in points and not np.isnan(value):
-            chance[name] = value
-    highest = max(value for own in points.values() for _, value in own)
+def _drawn(found: dict[str, MeanCurve], x: plots.Axis, title: str, note: str) -> list[plots.Figure]:
+    if not found:
+        return []
+    highest = max(float(curve.high.max()) for curve in found.values())
     y = plots.Axis("precision, percent", 0, max(10.0, 10 * np.ceil(highest / 10 - 1e-9)))
-    return plots.lines(points, x, y, title, levels=chance, levels_name="chance")
+    return [plots.lines(found, x, y, title, note=note, chance="chance")]
 
 
 def _numbers(result: Result, found: Diagnostics) -> str:
@@ -122,8 +129,7 @@ def _numbers(result: Result, found: Diagnostics) -> str:
     cut = {way: _largest(own) for way, own in classes.classes.items()}
     cells = class_tables(replace(classes, classes=cut), result.numbers, result.units)
     tables = "".join(
-        f"<div><h3>{escape(one.title.capitalize())}</h3><div class=tall tabindex=0 role=region"
-        f' aria-label="{escape(one.title)}">{table(one.head, one.rows)}</div></div>'
+        f"<div><h3>{escape(one.title.capitalize())}</h3>{table(one.head, one.rows, one.title, tall=True)}</div>"
         for one in cells
     )
     notes = [_many(most), "A query with several labels counts in each of its classes." if _several(found) else ""]
@@ -144,8 +150,8 @@ def _confusions(found: Diagnostics) -> str:
         parts.append(
             f"<h3>{query.capitalize()} queries: classes of the first {first} {results}</h3>"
             f"<div class=confusion>{_heat(one, shown, query, results)}"
-            f"<div><p>Wrong classes that take most of the first {first}, best first:</p>{_words(one, shown)}</div>"
-            "</div>"
+            f"<div><p>Wrong classes that take most of the first {first}, best first:</p>"
+            f"{_words(one, shown, query)}</div></div>"
         )
     note = (
         "A row is a class of queries. It says what percentage of their first results has each class; the classes that"
@@ -166,7 +172,7 @@ def _heat(found: Confusion, shown: Sequence[int], query: str, results: str) -> s
     part = found.shares[np.ix_(shown, shown)]
     highest = float(np.nanmax(part, initial=0)) or 1.0
     top = "".join(f'<th scope=col title="{name}"><span>{name}</span></th>' for name in names)
-    rows = []
+    rows, plain = [], []
     for row, at in enumerate(shown):
         cells = []
         for column, value in enumerate(part[row].tolist()):
@@ -175,13 +181,23 @@ def _heat(found: Confusion, shown: Sequence[int], query: str, results: str) -> s
             cells.append(f"<td{own}{_strength(value, highest)}{said}>{_whole(value)}</td>")
         head = f'<th scope=row title="{names[row]}">{names[row]}</th>'
         rows.append(f"<tr>{head}{''.join(cells)}<td class=count>{found.queries[at]:,}</td></tr>")
-    chance = "".join(f"<td>{_whole(float(found.chance[at]))}</td>" for at in shown)
+        plain.append([found.classes[at], *map(_whole, part[row].tolist()), f"{found.queries[at]:,}"])
+    of_all = [_whole(float(found.chance[at])) for at in shown]
+    chance = "".join(f"<td>{one}</td>" for one in of_all)
     label = f"Classes of {results} found for {query} queries, in percent"
+    columns = [f"{query} of", *(found.classes[at] for at in shown), "queries"]
+    link = saved_table(columns, [*plain, [f"all {results}", *of_all, ""]], label)
+    legend = (
+        "<p class=legend><span><i class='key own'></i>the class that was asked for</span>"
+        f"<span><i class='key other'></i>another class</span><span>full colour: {highest:.0f} %</span></p>"
+    )
     return (
+        f"<div>{legend}"
         f'<div class="scroll tall" tabindex=0 role=region aria-label="{label}"><table class=heat><thead><tr>'
         f"<th>{query} of</th>{top}<th scope=col class=count><span>queries</span></th></tr></thead>"
         f"<tbody>{''.join(rows)}</tbody>"
         f"<tfoot><tr><th scope=row>all {results}</th>{chance}<td class=count></td></tr></tfoot></table></div>"
+        f"{link}</div>"
     )
 
 
@@ -197,7 +213,7 @@ def _whole(value: float) -> str:
     return str(int(value + 0.5)) if value >= 0.5 else ""
 
 
-def _words(found: Confusion, shown: Sequence[int]) -> str:
+def _words(found: Confusion, shown: Sequence[int], query: str) -> str:
     lines = []
     for at in shown:
         label = found.classes[at]
@@ -209,7 +225,8 @@ def _words(found: Confusion, shown: Sequence[int]) -> str:
         said = ", ".join(nearest) or ("no query" if np.isnan(found.shares[at]).all() else "none")
         lines.append(f"<li><b>{escape(label)}</b>: {said}</li>")
     return (
-        f'<div class=tall tabindex=0 role=region aria-label="Wrong classes"><ul class=words>{"".join(lines)}</ul></div>'
+        f'<div class=tall tabindex=0 role=region aria-label="Wrong classes of {query} queries">'
+        f"<ul class=words>{''.join(lines)}</ul></div>"
     )
 
 

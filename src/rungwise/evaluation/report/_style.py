@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from rungwise.evaluation.report._plots import mark_style
+
 RUNG_COLOURS = ("#0f766e", "#2fa36b", "#d9a300", "#d9722e", "#8b8f98")
 """From the most relevant rung to the least; legible on light and on dark pages."""
 
 STYLE = (
-    "".join(f".r{number} {{ --rung: {colour} }}" for number, colour in enumerate(RUNG_COLOURS))
+    mark_style()
+    + "".join(f".r{number} {{ --rung: {colour} }}" for number, colour in enumerate(RUNG_COLOURS))
     + """ .r-none { --rung: var(--line) }
 .legend { color: var(--soft); font-size: .85rem; }
 .scroll { overflow-x: auto; }
@@ -14,16 +17,26 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: right; }
 th { font-weight: 600; } th:first-child, td:first-child { text-align: left; padding-left: 0; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 21rem), 1fr)); gap: 1.2rem; }
+.plots > *, .pair-card > div { min-width: 0; } p { overflow-wrap: anywhere; }
 figure { margin: 0; } figcaption { font-weight: 600; } figure svg { width: 100%; max-width: 34rem; height: auto; }
-svg text { font-size: 11px; fill: var(--soft); } svg .label { fill: var(--ink); }
-.grid { stroke: var(--line); stroke-width: 1; } .axis { stroke: var(--soft); }
-.s0 { --ink-s: var(--a); } .s1 { --ink-s: var(--b); }
-polyline { fill: none; stroke: var(--ink-s); stroke-width: 2; } rect, circle { fill: var(--ink-s); }
-circle { opacity: .6; } g.s0 line { stroke: var(--ink-s); } g.s0 .median { stroke: var(--ink); stroke-width: 2; }
-.box { fill-opacity: .35; stroke: var(--ink-s); }
-.legend span { margin-right: 1rem; white-space: nowrap; }
+.legend span { margin-right: 1rem; display: inline-block; }
 .key { display: inline-block; width: .8em; height: .8em; border-radius: 2px; margin-right: .35em;
-  background: var(--ink-s); }
+  background: var(--soft); }
+.key.none { background: none; border: 1px solid var(--line); }
+.key.annotated { background: none; outline: 2px solid var(--a); }
+.key.own { background: color-mix(in srgb, var(--a) 50%, var(--page)); outline: 1px solid var(--a); }
+.key.other { background: color-mix(in srgb, var(--b) 50%, var(--page)); }
+.key.best { background: none; border: 2px dashed var(--ink); border-radius: 0; } .key.faded { background: #8b8b8b; }
+figure .swatch { width: 22px; height: 10px; margin-right: .35em; display: inline-block; }
+.save { font-size: .8rem; margin: .15rem 0; } .save a { color: var(--a); margin-right: .8rem; }
+.facts { display: grid; grid-template-columns: minmax(7rem, max-content) minmax(0, 1fr); gap: .2rem 1rem;
+  margin: .5rem 0; }
+.facts dt { font-weight: 600; max-width: 15rem; overflow-wrap: anywhere; }
+.facts dd { margin: 0; overflow-wrap: anywhere; } .facts code, pre { font-size: .85em; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--card); padding: .7rem; border-radius: 6px; }
+@media (max-width: 35rem) {
+  .facts { grid-template-columns: minmax(0, 1fr); gap: 0; } .facts dd { margin-bottom: .4rem; }
+}
 .cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 23rem), 1fr)); gap: 1rem; }
 .query, .pair-card { display: flex; gap: .7rem; align-items: flex-start; } .query > div { min-width: 0; }
 .query img, .pair-card img { max-width: 5.5rem; }
@@ -41,11 +54,8 @@ li small { text-align: right; white-space: nowrap; }
 .strip li { border-top: 6px solid var(--rung); min-width: 0; } .strip img { border-radius: 0; width: 100%; }
 .strip span { display: block; text-align: center; font-size: .8rem; background: var(--card); padding: .2rem 0; }
 .strip .annotated { outline: 2px solid var(--a); }
-.level { stroke: var(--ink-s); stroke-width: 1.5; stroke-dasharray: 5 5; } .level.s1 { stroke-dashoffset: 5; }
-.key.dashes { background: none; border-top: 2px dashed var(--soft); border-radius: 0; width: 1.6em; height: 0;
-  vertical-align: middle; }
 section > h3 { margin-top: 1.2rem; } .tall { max-height: min(40rem, 85vh); overflow: auto; }
-.tall > .scroll { overflow: visible; } .tall thead th { position: sticky; top: 0; background: var(--page); }
+.tall thead th { position: sticky; top: 0; background: var(--page); }
 .heat { border-collapse: separate; border-spacing: 0; font-size: .85rem; margin: .5rem 0; }
 .heat th, .heat td { padding: .2rem .35rem; border: 0; background: var(--page); }
 .heat thead th { position: sticky; top: 0; vertical-align: bottom; z-index: 1; }
@@ -61,7 +71,7 @@ section > h3 { margin-top: 1.2rem; } .tall { max-height: min(40rem, 85vh); overf
 .heat .count, .heat tfoot td, .heat tfoot th { color: var(--soft); }
 .heat tfoot td, .heat tfoot th { border-top: 1px solid var(--line); }
 .confusion { display: flex; flex-wrap: wrap; gap: .5rem 2rem; align-items: flex-start; }
-.confusion > .scroll { max-width: 100%; } .confusion > :last-child { flex: 1 1 22rem; min-width: 0; }
+.confusion > div { max-width: 100%; min-width: 0; } .confusion > :last-child { flex: 1 1 22rem; min-width: 0; }
 .reasons { display: grid; gap: 1rem; }
 .words-found { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 11rem), 1fr)); gap: .8rem;
   margin-top: .5rem; }
@@ -78,4 +88,4 @@ figcaption small { font-weight: 400; }
 .words li { break-inside: avoid; overflow-wrap: anywhere; }
 """
 )
-"""A candidate's rung is its class ``r0``, ``r1``, ... or ``r-none``; the series of a plot are ``s0`` and ``s1``."""
+"""A candidate's rung is its class ``r0``, ``r1``, ... or ``r-none``."""

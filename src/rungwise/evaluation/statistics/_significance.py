@@ -158,7 +158,8 @@ def wilson(share: float, count: int, level: float = 0.95) -> Interval:
     z = NormalDist().inv_cdf(0.5 + level / 2)
     middle = (share + z * z / (2 * count)) / (1 + z * z / count)
     half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return Interval(max(0.0, middle - half), min(1.0, middle + half))
+    # Rounding would leave the ends a little inside.
+    return Interval(0.0 if share == 0 else middle - half, 1.0 if share == 1 else middle + half)
 
 
 def interval_of_number(result: PerQuery, name: str, draws: Numbers, level: float = 0.95) -> Interval:

@@ -31,7 +31,7 @@ from rungwise.evaluation import evaluate as measured
 from rungwise.evaluation.analysis import Diagnostics, false_negatives_by_gallery, in_positions_of_data
 from rungwise.evaluation.inputs import RankOnly, Reranked
 from rungwise.evaluation.judgements import RightAnswers
-from rungwise.evaluation.report import curve_measures
+from rungwise.evaluation.report import ReportOrigin, curve_measures
 from rungwise.evaluation.statistics import Intervals
 from rungwise.evaluation.tables import PublishedRow
 from rungwise.jobs._job import function_of
@@ -39,6 +39,7 @@ from rungwise.jobs._terminal import console, say
 from rungwise.jobs.evaluation._cutoffs import read_ends
 from rungwise.jobs.evaluation._inputs import ScoredInputs, is_place, read_beside, read_scored
 from rungwise.jobs.evaluation._options import Evaluate
+from rungwise.jobs.evaluation._origin import origin_of
 from rungwise.jobs.evaluation._positives import read_people, read_positives, refuse_beside_people
 from rungwise.metrics import Measure, SimilaritySource, Total, parse_all, positives_of
 from rungwise.models.io import CARD
@@ -66,19 +67,23 @@ class Shown:
     __repr__ = short_repr
 
 
-def evaluated(asked: Evaluate, *, intervals: bool = False, show: Callable[[Shown], None] | None = None) -> Result:
+def evaluated(
+    asked: Evaluate, *, intervals: bool = False, show: Callable[[Shown], None] | None = None, command: str = ""
+) -> Result:
     """Evaluate, and write what the options name.
 
     Args:
         asked: The options.
         intervals: Compute intervals for what is shown.
         show: Called with the result before anything is written.
+        command: The command as it was typed, for the report; empty for a call in Python, whose options are shown.
 
     Raises:
         UserError: If options contradict each other, or what they name does not fit.
     """
     if (kept := _kept_result(asked)) is not None:
         return _of_result(asked, kept, intervals, show)
+    given = asked
     asked, run_folder = _of_run(_with_data_in_place(asked))
     if asked.model is not None or asked.rerank is not None:
         usable_cache(asked.cache)
@@ -128,7 +133,8 @@ def evaluated(asked: Evaluate, *, intervals: bool = False, show: Callable[[Shown
         add_evaluation(str(asked.model), card_facts(result, found))
         say(f"written: {asked.model}/{CARD}")
     if asked.report or asked.false_negatives:
-        _look_closer(asked, scored, positives, human, result, rows, found, whole)
+        origin = origin_of(given, scored, command)
+        _look_closer(asked, scored, positives, human, result, rows, found, whole, origin)
     return result
 
 
@@ -336,6 +342,7 @@ def _look_closer(
     rows: list[PublishedRow],
     intervals: Intervals | None,
     whole: Result,
+    origin: ReportOrigin,
 ) -> None:
     """Write the report and the false negatives; ``whole`` also holds the measures of curves."""
 
@@ -373,6 +380,7 @@ def _look_closer(
             names=asked.names,
             has_texts=scored.has_texts,
             curves=whole,
+            origin=origin,
             explain=scored.orders.explain if scored.orders is not None and scored.orders.explains else None,
         )
         with replacing(asked.report) as draft:

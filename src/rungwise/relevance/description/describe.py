@@ -234,7 +234,12 @@ class Description:
         ]
         lines += [f"at or above {cut:.4g}: {share:.3%}" for cut, share in self.shares.items()]
         # Most degrees are near the low end, so bars are on a logarithmic scale: otherwise only one would be seen.
-        tallest = np.log1p(max(1, int(self.counts.max())))
+        most = max(1, int(self.counts.max()))
+        tallest = np.log1p(most)
+        lines += [
+            "pairs of other images by degree; a bar is as long as the logarithm of 1 + its",
+            f"number of pairs, and a full bar ({BAR} wide) is {most:,} pairs:",
+        ]
         for low, high, count in zip(self.edges[:-1], self.edges[1:], self.counts, strict=True):
             bar = "█" * round(BAR * float(np.log1p(count) / tallest))
             lines.append(f"{low:9.3f} ..{high:8.3f} {count:10,d} {bar}")
@@ -258,6 +263,8 @@ def describe(
     CIDErD: 16 pairs; mean 5.625 of captions with their own image, 0.2687 of all others, of which 16.7% are 0
     percentiles: 1 % 0.000, ...
     at or above 0.5: 16.667%
+    pairs of other images by degree; a bar is as long as the logarithm of 1 + its
+    number of pairs, and a full bar (40 wide) is 4 pairs:
         0.000 ..   0.035          2 ...
     ...
     """
