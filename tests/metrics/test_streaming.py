@@ -50,6 +50,9 @@ NAMES = (
         "NCS@500(m=500)",
         "NCS@3(m=2,non_gt)",
         "NCS@500(m=4,non_gt)",
+        "MeanDegree@1",
+        "MeanDegree@3",
+        "MeanDegree@500",
     ),
 )
 

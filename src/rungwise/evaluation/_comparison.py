@@ -17,7 +17,7 @@ from rungwise.core.formats import IN_FILE, CheckedJson, Number
 from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line
 from rungwise.evaluation._result import Result
 from rungwise.evaluation.statistics import Interval, MeasureTerm, Numbers, bootstrap, interval_of, is_known, redrawn
-from rungwise.metrics import CORRELATION, FRACTION, Measure, Total, parse
+from rungwise.metrics import CORRELATION, DEGREE, FRACTION, Measure, Total, parse
 
 if TYPE_CHECKING:
     import pandas
@@ -36,7 +36,7 @@ class Difference:
 
     Attributes:
         name: Name of the number, such as ``t2i/R@1`` or ``rsum``.
-        unit: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
+        unit: ``"percent"``, ``"rank"``, ``"correlation"``, ``"fraction"`` or ``"degree"``.
         first: Value in the first result.
         second: Value in the second result.
         difference: Value in the second result minus the one in the first.
@@ -350,7 +350,7 @@ def render_comparison(comparison: Comparison) -> Table:
 def _cells(comparison: Comparison) -> list[list[str]]:
     rows = []
     for one in comparison.differences:
-        places = 3 if one.unit in (CORRELATION, FRACTION) else 1
+        places = 3 if one.unit in (CORRELATION, DEGREE, FRACTION) else 1
         first, second, low, high = (f"{value:.{places}f}" for value in (one.first, one.second, *one.interval))
         rows.append(
             [
