@@ -1,0 +1,126 @@
+"""Results of systems, and which of them stand in one plot: those that answer one question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rungwise.core import UserError
+from rungwise.core.output import short_repr
+from rungwise.evaluation import Result
+from rungwise.runs._systems import ResultQuestion, SystemRuns
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A system with its results.
+
+    Attributes:
+        name: Name of the system.
+        results: By question, a result for each seed that has one.
+        folder: Folder of a run of the system, for command lines; RUN for a result from a file.
+    """
+
+    name: str
+    results: Mapping[ResultQuestion, tuple[Result, ...]]
+    folder: str
+
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Results that stand in one plot.
+
+    Attributes:
+        question: What they answer.
+        of: Results by system, one for each seed.
+        notes: Lines on other questions that were answered, too.
+        left_out: A line for each system without a result.
+    """
+
+    question: ResultQuestion
+    of: tuple[tuple[Measured, tuple[Result, ...]], ...]
+    notes: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    __repr__ = short_repr
+
+
+def measured_of(systems: Sequence[SystemRuns], results: Mapping[str, Result]) -> list[Measured]:
+    """Systems and single results, as a plot reads them."""
+    found = [Measured(one.name, one.results(), str(one.runs[0].folder)) for one in systems]
+    return [*found, *(Measured(name, {ResultQuestion.of(one): (one,)}, "RUN") for name, one in results.items())]
+
+
+def chosen(
+    measured: Sequence[Measured], kind: str, protocol: str = "", split: str = "", graded: bool = False
+) -> Chosen | None:
+    """The question that most systems answer, the first one of several; None where no system has a result.
+
+    Args:
+        measured: The systems.
+        kind: Kind of the curves, for the lines.
+        protocol: Protocol to take; empty takes any.
+        split: Split to take; empty takes any.
+        graded: Whether degrees are read: results by other degrees are then apart, and those with degrees go first.
+
+    Raises:
+        UserError: If no system has a result under the protocol or on the split.
+    """
+    if not graded:
+        measured = [replace(one, results=_ungraded(one.results)) for one in measured]
+    every = dict.fromkeys(question for one in measured for question in one.results)
+    fitting = [one for one in every if protocol in ("", one.protocol) and split in ("", one.split)]
+    if every and not fitting:
+        there = "; ".join(dict.fromkeys(_said(one) for one in every))
+        raise UserError(
+            f"{kind}: no result of --protocol {protocol or 'any'}, --split {split or 'any'}; there are {there}"
+        )
+    if not fitting:
+        return None
+
+    def weight(question: ResultQuestion) -> tuple[bool, int]:
+        return graded and bool(question.relevance), sum(question in one.results for one in measured)
+
+    best = max(fitting, key=weight)  # the first of those that weigh most
+    of = tuple((one, one.results[best]) for one in measured if best in one.results)
+    notes = [
+        f"not drawn: results of {_said(one)} ({_systems(sum(one in own.results for own in measured))})"
+        + ("; --protocol and --split choose" if (one.protocol, one.split) != (best.protocol, best.split) else "")
+        for one in every
+        if one != best
+    ]
+    left_out = [
+        f"{kind}: {one.name}: has no result of {_said(best)}; rungwise evaluate {one.folder} DATA"
+        f" --protocol {best.protocol}"
+        for one in measured
+        if best not in one.results
+    ]
+    return Chosen(best, of, tuple(notes), tuple(left_out))
+
+
+def _ungraded(results: Mapping[ResultQuestion, tuple[Result, ...]]) -> dict[ResultQuestion, tuple[Result, ...]]:
+    """Results by their question, whatever the degrees: of several, those with the most runs, then measures."""
+    found: dict[ResultQuestion, tuple[Result, ...]] = {}
+    for question, own in sorted(results.items(), key=lambda one: (len(one[1]), len(one[1][0].numbers))):
+        found[question._replace(relevance="")] = own
+    return found
+
+
+def _systems(count: int) -> str:
+    return "1 system" if count == 1 else f"{count} systems"
+
+
+def title_of(what: str, result: Result) -> str:
+    """Two lines: what a plot shows; on which data, under which protocol, of how many pictures."""
+    sizes = next(iter(result.notes()))
+    name = result.data_name.removesuffix(f"/{result.split}") if result.split else result.data_name
+    on = [name, f"split {result.split}" if result.split else "", f"protocol {result.protocol}", sizes]
+    return f"{what}\n{', '.join(filter(None, on))}"
+
+
+def _said(question: ResultQuestion) -> str:
+    parts = [f"protocol {question.protocol}", f"split {question.split}" if question.split else ""]
+    parts += [f"degrees {question.relevance[:40]}" if question.relevance else "", f"data {question.data_hash[:8]}"]
+    return ", ".join(filter(None, parts))
