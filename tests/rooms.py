@@ -119,6 +119,10 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "storage", "base", "caption_pairs", "captions", "human", "array", "lexical", "embedding", "precomputed",
         "scene_graph", "description", "combine", "config", "agreement",
     ),
+    "runs": ("results", "systems", "seeds", "table_rows", "verification", "curves"),
+    "runs.curves": (
+        "panels", "measured", "epochs", "by_rank", "setting", "drawing", "curve_plot", "draw",
+    ),
     "serving": (
         "ids", "limits", "metrics", "pages", "queues", "schemas", "access", "client", "state", "common_app",
         "workload", "routes", "app", "server",

@@ -13,7 +13,19 @@ if TYPE_CHECKING:
     from rungwise.data import read
     from rungwise.evaluation import Comparison, Result
     from rungwise.index import Answer, Index
-    from rungwise.jobs import Run, build_index, calibrate, compare, degrees, evaluate, load, open_index, search, train
+    from rungwise.jobs import (
+        Run,
+        build_index,
+        calibrate,
+        compare,
+        degrees,
+        evaluate,
+        load,
+        open_index,
+        plot,
+        search,
+        train,
+    )
 
 _PLACES = {
     "__version__": ("core.version", "__version__"),
@@ -30,6 +42,7 @@ _PLACES = {
     "evaluate": ("jobs", "evaluate"),
     "load": ("jobs", "load"),
     "open_index": ("jobs", "open_index"),
+    "plot": ("jobs", "plot"),
     "read": ("data", "read"),
     "search": ("jobs", "search"),
     "train": ("jobs", "train"),
@@ -51,6 +64,7 @@ __all__ = [  # noqa: PLE0604, RUF100 - a list that type checkers read
     "evaluate",
     "load",
     "open_index",
+    "plot",
     "read",
     "search",
     "train",

@@ -1,4 +1,5 @@
 from ._curve_plot import CurvePlot as CurvePlot
+from ._curve_plot import form_of as form_of
 from ._draw import KINDS as KINDS
 from ._draw import draw as draw
 from ._panels import BandWords as BandWords

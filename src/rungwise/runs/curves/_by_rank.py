@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import lgamma
 
 import numpy as np
@@ -49,9 +50,7 @@ def recall_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list
                 continue
             curves.append(
                 replace(
-                    _over_seeds_or_pictures(
-                        usable, way, lambda one, queries, way=way: _hits(one, way, queries, ks), draws
-                    ),
+                    _over_seeds_or_pictures(usable, way, partial(_hits, way=way, ks=ks), draws),
                     name=system.name,
                     x=tuple(ks.tolist()),
                 )
@@ -186,7 +185,7 @@ def _missed(candidates: int, right: int, k: int) -> float:
     return float(np.exp(logs - lgamma(candidates + 1) + lgamma(candidates - k + 1)))
 
 
-def _hits(result: Result, way: Direction, queries: slice, ks: NDArray[np.int64]) -> NDArray[np.float64]:
+def _hits(result: Result, queries: slice, way: Direction, ks: NDArray[np.int64]) -> NDArray[np.float64]:
     """(queries, K) 100 where the best right candidate is in the first K, else 0; NaN without a right candidate."""
     ranks = best_ranks(result, way)
     assert ranks is not None

@@ -47,8 +47,8 @@ def epoch_part(systems: Sequence[SystemRuns], measures: Sequence[str] = ()) -> t
 
     Args:
         systems: Systems, of which each is a curve.
-        measures: Columns of the histories, such as ``loss``, ``rsum``, ``i2t/R@1`` and ``learning_rate``. By default the
-            loss and the measures that chose the epochs.
+        measures: Columns of the histories, such as ``loss``, ``rsum``, ``i2t/R@1`` and ``learning_rate``. By default
+            the loss and the measures that chose the epochs.
 
     Raises:
         UserError: If no history has a column of a name.
@@ -73,8 +73,8 @@ def epoch_part(systems: Sequence[SystemRuns], measures: Sequence[str] = ()) -> t
             known = [one for one in columns if one not in _NOT_DRAWN]
             near = near_names(name, known, 1)
             raise UserError(
-                f"--measures {name}: no history has this column{f'; did you mean {near[0]}?' if near else ''}; there are"
-                f" {', '.join(known)}"
+                f"--measures {name}: no history has this column{f'; did you mean {near[0]}?' if near else ''}; there"
+                f" are {', '.join(known)}"
             )
     panels = []
     for name in asked:
@@ -167,8 +167,8 @@ def _length_notes(read: Sequence[tuple[SystemRuns, list[_Seed]]]) -> Iterator[st
         lengths = [len(seed.rows) for seed in seeds]
         if min(lengths) < max(lengths):
             yield (
-                f"{system.name}: drawn up to epoch {min(lengths)}, which all {len(seeds)} seeds reached; the longest has"
-                f" {max(lengths)}"
+                f"{system.name}: drawn up to epoch {min(lengths)}, which all {len(seeds)} seeds reached; the longest"
+                f" has {max(lengths)}"
             )
 
 
