@@ -225,7 +225,8 @@ class MeanDegree(GradedMeasure):
         """(queries,) means over the ranks that there are."""
         got = self.curves(values).retrieved
         counts = (~np.isnan(got)).sum(axis=1)
-        return np.divide(row_sums(np.nan_to_num(got)), counts, out=np.full(len(got), np.nan), where=counts > 0)
+        nothing = np.full(len(got), np.nan)
+        return np.asarray(np.divide(row_sums(np.nan_to_num(got)), counts, out=nothing, where=counts > 0))
 
     def aggregate(self, values: NDArray[np.float64]) -> float:
         """Mean over the queries."""

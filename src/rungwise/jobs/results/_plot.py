@@ -127,7 +127,7 @@ def _read(given: tuple[Result | str, ...]) -> tuple[tuple[SystemRuns, ...], dict
     if not runs and not results:
         first, *others = (*unreadable, *lines)
         raise UserError(f"{first}{f'; and {len(others)} more' if others else ''}")
-    return systems_of(runs), results, (*unreadable, *lines)
+    return systems_of(runs) if runs else (), results, (*unreadable, *lines)
 
 
 def _name_of(path: Path, taken: dict[str, Any]) -> str:

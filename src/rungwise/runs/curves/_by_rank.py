@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.evaluation import Result
-from rungwise.evaluation.statistics import WAYS, MeasureTerm, Numbers, interval_of, redrawn
+from rungwise.evaluation.statistics import WAYS, Interval, MeasureTerm, Numbers, interval_of, redrawn
 from rungwise.metrics import DIRECTIONS, Direction, MeanDegree, parse
 from rungwise.runs.curves._measured import Chosen, title_of
 from rungwise.runs.curves._panels import LEVEL, BandWords, Curve, Panel, PlotPart, band_notes, spread
@@ -46,8 +46,10 @@ def recall_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list
         for system, results in found.of:
             usable = [one for one in results if best_ranks(one, way) is not None]
             if not usable:
-                left_out.append(_without(system.folder, system.name, found, "recall", way, "MedR"))
+                left_out.append(_without(system.folder, system.name, found, "recall", "MedR"))
                 continue
+            if len(usable) < len(results):
+                left_out.append(_some("recall", system.name, len(results) - len(usable), len(results), "MedR"))
             curves.append(
                 replace(
                     _over_seeds_or_pictures(usable, way, partial(_hits, way=way, ks=ks), draws),
@@ -97,10 +99,13 @@ def degree_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list
             depths = [_depth(one, way) for one in results]
             usable = [one for one, depth in zip(results, depths, strict=True) if depth]
             if not usable:
-                left_out.append(_without(system.folder, system.name, found, "degrees", way, "MeanDegree@50"))
+                left_out.append(_without(system.folder, system.name, found, "degrees", "MeanDegree@50"))
                 continue
+            if len(usable) < len(results):
+                left_out.append(_some("degrees", system.name, len(results) - len(usable), len(results), "MeanDegree"))
             depth = min(filter(None, depths))
-            longest = max(longest or (0, usable[0]), (depth, usable[0]), key=lambda one: one[0])
+            own = (_depth(usable[0], way), usable[0])
+            longest = max(longest or own, own, key=lambda one: one[0])
 
             def degrees(one: Result, queries: slice, depth: int = depth, way: Direction = way) -> NDArray[np.float64]:
                 own = _depth(one, way)
@@ -201,13 +206,12 @@ def _over_seeds_or_pictures(
     curve = spread([row.tolist() for row in rows], 0.0, highest)
     if len(results) > 1 or not draws:
         return curve
-    from rungwise.evaluation.statistics import Interval
 
     def drawn(term: MeasureTerm, queries: slice, weights: Numbers) -> Numbers:
         own = values(results[0], queries)
         known = ~np.isnan(own)
         sums, counts = np.nan_to_num(own).T @ weights.T, known.T.astype(np.float64) @ weights.T
-        return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+        return np.asarray(np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0))
 
     name = next(one for one in results[0].numbers if one.startswith(f"{way}/"))
     bounds: list[Interval] = [
@@ -225,7 +229,8 @@ def _draw(generator: np.random.Generator, count: int, images: int) -> Numbers:
 def _means(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """(columns,) means over queries that have a value; NaN where none has."""
     counts = (~np.isnan(values)).sum(axis=0)
-    return np.divide(np.nansum(values, axis=0), counts, out=np.full(values.shape[1], np.nan), where=counts > 0)
+    nothing = np.full(values.shape[1], np.nan)
+    return np.asarray(np.divide(np.nansum(values, axis=0), counts, out=nothing, where=counts > 0))
 
 
 def _mean_of_folds(folds: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -263,7 +268,11 @@ def _x_label(what: str, sizes: Sequence[int], way: Direction) -> str:
     return f"{what}, of {sizes[0]:,} {candidates}"
 
 
-def _without(folder: str, name: str, found: Chosen, kind: str, way: Direction, measure: str) -> str:
+def _some(kind: str, name: str, lacking: int, of: int, measure: str) -> str:
+    return f"{kind}: {name}: {lacking} of {of} seeds keep no {measure} of single queries, and are not in the mean"
+
+
+def _without(folder: str, name: str, found: Chosen, kind: str, measure: str) -> str:
     more = " --relevance DEGREES" if kind == "degrees" else ""
     split = f" --split {found.question.split}" if found.question.split not in ("", "test") else ""
     return (

@@ -35,7 +35,7 @@ _LETTER = 0.075
 """Width of a letter of the legend and the notes, in inches."""
 _LINE = 0.165
 """Height of a line of the legend and the notes, in inches."""
-_SETTINGS: Mapping[str, Any] = {
+_SETTINGS: Any = {
     "svg.hashsalt": "rungwise",
     # Text stays text: files are small, words are found, and programs for the blind read them.
     "svg.fonttype": "none",
@@ -106,7 +106,7 @@ def _figure(parts: Sequence[PlotPart], width: float, height: float) -> Figure:
         bands.append((0.12 + _LINE * (legend_lines + len(notes)) + 0.08, (handles, across, legend_lines, notes)))
     heights = [size for size, _ in bands]
     figure = Figure(figsize=(width, sum(heights)), layout="constrained")
-    inner = np.atleast_1d(figure.subfigures(len(bands), 1, height_ratios=heights, hspace=0))
+    inner = figure.subfigures(len(bands), 1, height_ratios=heights, hspace=0, squeeze=False)[:, 0]
     for below, (size, content) in zip(inner, bands, strict=True):
         if isinstance(content[0], PlotPart):
             part, title, rows, columns = content
@@ -150,8 +150,9 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]
     axes.set_title(printable(panel.title))
     axes.set_xlabel(printable(panel.x_label))
     axes.set_ylabel(printable(panel.y_label))
-    shade = 0.18 if sum(one.role == "system" for one in panel.curves) <= 4 else 0.09
-    place = {word: float(at) for at, word in enumerate(panel.categories)}
+    systems = sum(one.role == "system" for one in panel.curves)
+    shade = 0.18 if systems <= 4 else 0.4 / systems
+    place = {word: at for at, word in enumerate(panel.categories)}
     for curve in panel.curves:
         x = np.array([place[str(one)] if panel.categories else float(one) for one in curve.x])
         y = np.array(curve.y)
@@ -197,8 +198,8 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]
     if panel.log_y:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        low, high = axes.get_ylim()
-        if high < 100 * low:
+        bottom, top = axes.get_ylim()
+        if top < 100 * bottom:
             axes.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_minor_formatter(NullFormatter())
 

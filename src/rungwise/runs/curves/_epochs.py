@@ -10,6 +10,7 @@ from typing import Any
 from rungwise.core import UserError, parse_json, read_text
 from rungwise.core.text import near_names
 from rungwise.runs._systems import RunWithResults, SystemRuns
+from rungwise.runs.curves._measured import labels_of
 from rungwise.runs.curves._panels import Curve, Panel, PlotPart, band_notes, is_wide, spread
 from rungwise.training import HISTORY
 from rungwise.training.config import TrainConfig
@@ -101,7 +102,7 @@ def _history(run: RunWithResults) -> _Seed:
         raise UserError(f"{run.folder}: has no {HISTORY}")
     rows = []
     for number, line in enumerate(read_text(path, "text_bytes").splitlines(), 1):
-        row = parse_json(line, path)
+        row = parse_json(line, path, finite=False)
         if not isinstance(row, dict):
             raise UserError(f"{path}, line {number}: no numbers of an epoch; copy the file of the run again")
         rows.append(row)
@@ -158,8 +159,8 @@ def _curve(name: str, seeds: Sequence[_Seed], column: str) -> Curve:
 def _panel(name: str, curves: Sequence[Curve]) -> Panel:
     log = name == "learning_rate" or name == "loss"
     values = [one for curve in curves for one in (*curve.y, *curve.low)]
-    label = _LABELS.get(name, name)
-    return Panel(name.replace("_", " "), "epoch", label, tuple(curves), log_y=log and is_wide(values), whole_x=True)
+    title, label = (name.replace("_", " "), _LABELS[name]) if name in _LABELS else labels_of(name)
+    return Panel(title, "epoch", label, tuple(curves), log_y=log and is_wide(values), whole_x=True)
 
 
 def _length_notes(read: Sequence[tuple[SystemRuns, list[_Seed]]]) -> Iterator[str]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
 from rungwise.evaluation import Result
-from rungwise.runs._systems import ResultQuestion, SystemRuns
+from rungwise.evaluation.statistics import WAYS
+from rungwise.metrics import PERCENT, Measure, Total, parse
+from rungwise.runs._systems import ResultQuestion, SystemRuns, by_question
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,13 @@ class Measured:
     Attributes:
         name: Name of the system.
         results: By question, a result for each seed that has one.
+        plain: The same for measures that read no degrees, whatever the degrees of the result.
         folder: Folder of a run of the system, for command lines; RUN for a result from a file.
     """
 
     name: str
     results: Mapping[ResultQuestion, tuple[Result, ...]]
+    plain: Mapping[ResultQuestion, tuple[Result, ...]]
     folder: str
 
     __repr__ = short_repr
@@ -49,8 +53,12 @@ class Chosen:
 
 def measured_of(systems: Sequence[SystemRuns], results: Mapping[str, Result]) -> list[Measured]:
     """Systems and single results, as a plot reads them."""
-    found = [Measured(one.name, one.results(), str(one.runs[0].folder)) for one in systems]
-    return [*found, *(Measured(name, {ResultQuestion.of(one): (one,)}, "RUN") for name, one in results.items())]
+    found = [
+        Measured(one.name, one.results(), _plain([run.results for run in one.runs]), str(one.runs[0].folder))
+        for one in systems
+    ]
+    found += [Measured(name, {ResultQuestion.of(one): (one,)}, _plain([[one]]), "RUN") for name, one in results.items()]
+    return found
 
 
 def chosen(
@@ -69,7 +77,7 @@ def chosen(
         UserError: If no system has a result under the protocol or on the split.
     """
     if not graded:
-        measured = [replace(one, results=_ungraded(one.results)) for one in measured]
+        measured = [replace(one, results=one.plain) for one in measured]
     every = dict.fromkeys(question for one in measured for question in one.results)
     fitting = [one for one in every if protocol in ("", one.protocol) and split in ("", one.split)]
     if every and not fitting:
@@ -100,16 +108,44 @@ def chosen(
     return Chosen(best, of, tuple(notes), tuple(left_out))
 
 
-def _ungraded(results: Mapping[ResultQuestion, tuple[Result, ...]]) -> dict[ResultQuestion, tuple[Result, ...]]:
-    """Results by their question, whatever the degrees: of several, those with the most runs, then measures."""
-    found: dict[ResultQuestion, tuple[Result, ...]] = {}
-    for question, own in sorted(results.items(), key=lambda one: (len(one[1]), len(one[1][0].numbers))):
-        found[question._replace(relevance="")] = own
-    return found
+def _plain(runs: Sequence[Sequence[Result]]) -> dict[ResultQuestion, tuple[Result, ...]]:
+    """A result for each run by its question, whatever the degrees: of several, that with the most measures."""
+    found: dict[ResultQuestion, list[Result]] = {}
+    for run in runs:
+        own: dict[ResultQuestion, Result] = {}
+        for one in by_question(run):
+            question = ResultQuestion.of(one)._replace(relevance="")
+            if question not in own or len(one.numbers) > len(own[question].numbers):
+                own[question] = one
+        for question, one in own.items():
+            found.setdefault(question, []).append(one)
+    return {question: tuple(own) for question, own in found.items()}
 
 
 def _systems(count: int) -> str:
     return "1 system" if count == 1 else f"{count} systems"
+
+
+def labels_of(number: str) -> tuple[str, str]:
+    """Title and y label of a number: its direction and measure in words, and its unit.
+
+    >>> labels_of("i2t/R@1"), labels_of("rsum")
+    (('R@1, image to text', 'R@1 (%)'), ('rsum', 'rsum, sum of 6 numbers in %'))
+    """
+    measure = measure_of(number)
+    way, slash, name = number.partition("/")
+    if isinstance(measure, Total):
+        return number, f"{number}, sum of {2 * len(measure.terms)} numbers in %"
+    title, name = (f"{name}, {WAYS[way]}", name) if slash and way in WAYS else (number, number)
+    return title, name if measure is None else f"{name} ({'%' if measure.unit == PERCENT else measure.unit})"
+
+
+def measure_of(number: str) -> Measure | Total | None:
+    """The measure of a number; None for one that is not imported here, or for what is no measure."""
+    try:
+        return parse(number.partition("/")[2] or number)
+    except UserError:
+        return None
 
 
 def title_of(what: str, result: Result) -> str:

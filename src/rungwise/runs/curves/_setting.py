@@ -13,11 +13,10 @@ import numpy as np
 from rungwise.core import UserError, to_plain
 from rungwise.core.text import near_names
 from rungwise.evaluation import Result
-from rungwise.evaluation.statistics import WAYS
-from rungwise.metrics import DIRECTIONS, Direction, Measure, R, Total, parse
+from rungwise.metrics import DIRECTIONS, Direction, Measure, R, Total
 from rungwise.runs._systems import SAME_NUMBERS, SystemRuns
 from rungwise.runs.curves._by_rank import chance_of_recall
-from rungwise.runs.curves._measured import Chosen, title_of
+from rungwise.runs.curves._measured import Chosen, labels_of, measure_of, title_of
 from rungwise.runs.curves._panels import Curve, Panel, PlotPart, band_notes, is_wide, spread
 
 _NAMED = 2
@@ -81,7 +80,7 @@ def setting_part(
             x = tuple(float(one) if numeric else one for one in (ends[0], ends[-1])) if ends else ()
             curves.append(Curve("chance", x, (chance,) * len(x), role="chance"))
         xs = [float(one) for one in order] if numeric else []
-        title, label = _labels(number, first.units.get(number, ""))
+        title, label = labels_of(number)
         panels.append(
             Panel(
                 title,
@@ -139,32 +138,14 @@ def _numbers(measures: Sequence[str], results: Sequence[Result]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _labels(number: str, unit: str) -> tuple[str, str]:
-    """Title and y label of a number: its direction and measure in words, and its unit."""
-    way, slash, measure = number.partition("/")
-    if not slash:
-        total = _measure(number)
-        terms = 2 * len(total.terms) if isinstance(total, Total) else 0
-        return number, f"{number}, sum of {terms} numbers in %" if terms else number
-    shown = {"percent": "%", "rank": "rank"}.get(unit, unit)
-    return f"{measure}, {WAYS[way]}", f"{measure} ({shown})" if shown else measure
-
-
-def _measure(number: str) -> Measure | Total | None:
-    try:
-        return parse(number.partition("/")[2] or number)
-    except UserError:  # a measure that is not imported here
-        return None
-
-
 def _bounds(number: str) -> tuple[float, float]:
-    measure = _measure(number)
+    measure = measure_of(number)
     return (-np.inf, np.inf) if measure is None else measure.bounds
 
 
 def _chance(result: Result, number: str) -> float | None:
     """What an order at random reaches, for R@K and sums of such; None for other measures."""
-    measure = _measure(number)
+    measure = measure_of(number)
     if isinstance(measure, R):
         terms: list[tuple[Direction, Measure]] = [(cast(Direction, number.partition("/")[0]), measure)]
     elif isinstance(measure, Total):
@@ -263,5 +244,5 @@ def reads_degrees(measures: Sequence[str]) -> bool:
     >>> reads_degrees(["i2t/R@1"]), reads_degrees(["R@1", "nDCG@10"])
     (False, True)
     """
-    found = [_measure(one) for one in measures]
+    found = [measure_of(one) for one in measures]
     return any(one is not None and one.graded for one in found)
