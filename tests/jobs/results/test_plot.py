@@ -42,7 +42,7 @@ def test_one_unreadable_run_is_a_line(runs, capsys):
     (runs / "sam" / "config.yaml").write_text("loss: theirs\n")
     broken = runs / "broken.json"
     broken.write_text("{")
-    found = rungwise.plot([runs, broken, result()], kind="epochs recall".split())
+    found = rungwise.plot([runs, broken, result()], kind=["epochs", "recall"])
     assert found.kinds == ("epochs", "recall")
     assert names_of(found) == ["vsepp"]
     assert names_of(found, 1) == ["result 3", "chance"]
@@ -70,7 +70,7 @@ def test_results_of_one_file_name_keep_apart(tmp_path):
     ("given", "said"),
     [
         (([],), "runs=: none is given"),
-        ((5,), "runs=5: give folders of runs, results, or their files"),
+        (([5],), "runs=5: give folders of runs, results, or their files"),
         (("nowhere",), "nowhere: is no folder"),
     ],
 )

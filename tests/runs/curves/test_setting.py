@@ -81,7 +81,5 @@ def test_unknown_names_are_refused(tmp_path):
         draw(systems(*runs), by="emma")
     with pytest.raises(UserError, match="several settings end so; name one of"):
         draw(systems(*runs), by="kind")
-    with pytest.raises(
-        UserError, match=r"--measures R@2: no result has this number; there are i2t/R@1"
-    ):
+    with pytest.raises(UserError, match=r"--measures R@2: no result has this number; there are i2t/R@1"):
         draw(systems(*runs), by="ema", measures=["R@2"])
