@@ -120,9 +120,6 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "scene_graph", "description", "combine", "config", "agreement",
     ),
     "runs": ("results", "systems", "seeds", "table_rows", "verification", "curves"),
-    "runs.curves": (
-        "panels", "measured", "epochs", "by_rank", "setting", "drawing", "curve_plot", "draw",
-    ),
     "serving": (
         "ids", "limits", "metrics", "pages", "queues", "schemas", "access", "client", "state", "common_app",
         "workload", "routes", "app", "server",

@@ -1,4 +1,4 @@
-"""Also tests rungwise.runs.curves._curve_plot, rungwise.runs.curves._drawing and rungwise.runs.curves._panels."""
+"""Also tests rungwise.runs.curves._curve_plot, rungwise.runs.curves._matplotlib_picture and rungwise.runs.curves._panels."""
 
 import csv
 import math
@@ -14,7 +14,7 @@ from PIL import Image
 from scipy import stats
 
 from rungwise.core import MissingExtraError, UserError
-from rungwise.runs.curves import BandWords, Curve, CurvePlot, Panel, PlotPart, draw
+from rungwise.runs.curves import BandWords, CurvePlot, Panel, PlotCurve, PlotPart, draw
 from rungwise.runs.curves._panels import band_notes, spread
 
 from .worlds import result, row, run, systems
@@ -126,9 +126,9 @@ def test_many_systems_and_odd_names_are_drawn(count, seeds, name, tmp_path):
 
 
 def test_systems_differ_in_colour_or_style():
-    from rungwise.runs.curves._drawing import _looks
+    from rungwise.runs.curves._matplotlib_picture import _looks
 
-    curves = tuple(Curve(f"{n}", (1.0,), (1.0,)) for n in range(30))
+    curves = tuple(PlotCurve(f"{n}", (1.0,), (1.0,)) for n in range(30))
     looks = _looks([PlotPart("epochs", "", (Panel("", "", "", curves),))])
     assert len({(one["color"], str(one["linestyle"])) for one in looks.values()}) == 30
 
@@ -136,9 +136,9 @@ def test_systems_differ_in_colour_or_style():
 @pytest.mark.parametrize(
     "curve",
     [
-        Curve("a", (1.0,), (2.0,), kept=(1.0,)),
-        Curve("a", (1.0, 2.0), (2.0, math.nan), (1.0, math.nan), (3.0, math.nan), BandWords(2), kept=(2.0,)),
-        Curve("a", (1.0, 2.0), (0.0, 0.0), ends=((1.5, "end of warm-up"),)),
+        PlotCurve("a", (1.0,), (2.0,), kept=(1.0,)),
+        PlotCurve("a", (1.0, 2.0), (2.0, math.nan), (1.0, math.nan), (3.0, math.nan), BandWords(2), kept=(2.0,)),
+        PlotCurve("a", (1.0, 2.0), (0.0, 0.0), ends=((1.5, "end of warm-up"),)),
     ],
     ids=["one epoch", "a gap", "all zero"],
 )  # fmt: skip
@@ -148,8 +148,8 @@ def test_odd_curves_are_drawn(curve):
 
 
 def test_bands_of_different_kinds_are_told_apart():
-    one = Curve("a", (1.0,), (2.0,), (1.0,), (3.0,), BandWords(seeds=3))
-    other = Curve("b", (1.0,), (2.0,), (1.0,), (3.0,), BandWords(draws=100))
+    one = PlotCurve("a", (1.0,), (2.0,), (1.0,), (3.0,), BandWords(seeds=3))
+    other = PlotCurve("b", (1.0,), (2.0,), (1.0,), (3.0,), BandWords(draws=100))
     assert band_notes([Panel("", "", "", (one, other))]) == [
         "band of a: 95 % interval of the mean over 3 seeds, by Student's t",
         "band of b: 95 % interval over pictures, by 100 bootstrap draws",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from rungwise.evaluation import Result
 from rungwise.evaluation.statistics import WAYS, Interval, MeasureTerm, Numbers, interval_of, redrawn
 from rungwise.metrics import DIRECTIONS, Direction, MeanDegree, parse
-from rungwise.runs.curves._measured import Chosen, title_of
-from rungwise.runs.curves._panels import LEVEL, BandWords, Curve, Panel, PlotPart, band_notes, spread
+from rungwise.runs.curves._measured import ComparableResults, title_of
+from rungwise.runs.curves._panels import LEVEL, BandWords, Panel, PlotCurve, PlotPart, band_notes, spread
 
 _RANKS = ("MedR", "MeanR", "MRR")
 """Measures whose value of a query tells the rank of its best right candidate."""
@@ -27,7 +27,7 @@ _WRITTEN_FOR = "captions written for the image"
 PerFold = Callable[[Result, slice], NDArray[np.float64]]
 
 
-def recall_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list[str]]:
+def recall_part(found: ComparableResults, draws: int = 1000) -> tuple[PlotPart | None, list[str]]:
     """Panels of recall by K, one a direction, and a line for each system that is left out.
 
     The share of queries whose best right candidate stands in the first K follows from the rank of that candidate, which
@@ -62,7 +62,7 @@ def recall_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list
         first = found.of[0][1][0]
         chance = chance_of_recall(first, way, ks)
         if chance is not None:
-            curves.append(Curve("chance", tuple(ks.tolist()), tuple(chance.tolist()), role="chance"))
+            curves.append(PlotCurve("chance", tuple(ks.tolist()), tuple(chance.tolist()), role="chance"))
         panels.append(
             Panel(
                 WAYS[way],
@@ -83,7 +83,7 @@ def recall_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list
     return PlotPart("recall", title, tuple(panels), (*band_notes(panels), *notes)), list(dict.fromkeys(left_out))
 
 
-def degree_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list[str]]:
+def degree_part(found: ComparableResults, draws: int = 1000) -> tuple[PlotPart | None, list[str]]:
     """Panels of the mean degree by rank, one a direction, with the best possible order and chance; and lines left out.
 
     Args:
@@ -93,7 +93,7 @@ def degree_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list
     left_out = list(found.left_out)
     panels = []
     for way in DIRECTIONS:
-        curves: list[Curve] = []
+        curves: list[PlotCurve] = []
         longest: tuple[int, Result] | None = None
         for system, results in found.of:
             depths = [_depth(one, way) for one in results]
@@ -121,8 +121,8 @@ def degree_part(found: Chosen, draws: int = 1000) -> tuple[PlotPart | None, list
         ideal = _mean_of_folds([_means(parts.ideal[queries]) for queries in _folds(result, way)])
         chance = _mean_of_folds([_means(parts.chance[queries, None]) for queries in _folds(result, way)])
         curves += [
-            Curve("best possible order", x, tuple(ideal.tolist()), role="ideal"),
-            Curve("chance", x, tuple(np.repeat(chance, depth).tolist()), role="chance"),
+            PlotCurve("best possible order", x, tuple(ideal.tolist()), role="ideal"),
+            PlotCurve("chance", x, tuple(np.repeat(chance, depth).tolist()), role="chance"),
         ]
         label = _x_label("rank", result.gallery[way], way)
         panels.append(Panel(WAYS[way], label, "mean degree of relevance", tuple(curves), whole_x=True))
@@ -200,7 +200,7 @@ def _hits(result: Result, queries: slice, way: Direction, ks: NDArray[np.int64])
 
 def _over_seeds_or_pictures(
     results: Sequence[Result], way: Direction, values: PerFold, draws: int, highest: float = 100.0
-) -> Curve:
+) -> PlotCurve:
     """Mean over queries, folds and seeds, with a band over seeds, or over pictures where there is one seed."""
     rows = [_mean_of_folds([_means(values(one, queries)) for queries in _folds(one, way)]) for one in results]
     curve = spread([row.tolist() for row in rows], 0.0, highest)
@@ -272,7 +272,7 @@ def _some(kind: str, name: str, lacking: int, of: int, measure: str) -> str:
     return f"{kind}: {name}: {lacking} of {of} seeds keep no {measure} of single queries, and are not in the mean"
 
 
-def _without(folder: str, name: str, found: Chosen, kind: str, measure: str) -> str:
+def _without(folder: str, name: str, found: ComparableResults, kind: str, measure: str) -> str:
     more = " --relevance DEGREES" if kind == "degrees" else ""
     split = f" --split {found.question.split}" if found.question.split not in ("", "test") else ""
     return (

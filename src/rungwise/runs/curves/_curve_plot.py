@@ -102,7 +102,7 @@ class CurvePlot:
         return notebook_html("", svg[svg.index("<svg") :], [f"left out: {one}" for one in self.left_out])
 
     def _drawn(self, form: str) -> bytes:
-        from rungwise.runs.curves._drawing import drawn
+        from rungwise.runs.curves._matplotlib_picture import drawn
 
         return drawn(self.parts, form, self.width, self.height)
 

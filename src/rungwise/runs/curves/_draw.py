@@ -12,7 +12,7 @@ from rungwise.runs._systems import SystemRuns
 from rungwise.runs.curves._by_rank import degree_part, recall_part
 from rungwise.runs.curves._curve_plot import CurvePlot
 from rungwise.runs.curves._epochs import epoch_part
-from rungwise.runs.curves._measured import Measured, chosen, measured_of
+from rungwise.runs.curves._measured import MeasuredSystem, chosen, measured_of
 from rungwise.runs.curves._panels import PlotPart
 from rungwise.runs.curves._setting import reads_degrees, setting_part
 
@@ -72,7 +72,7 @@ def draw(
 def _part(
     kind: str,
     systems: Sequence[SystemRuns],
-    measured: Sequence[Measured],
+    measured: Sequence[MeasuredSystem],
     measures: Sequence[str],
     by: str,
     protocol: str,

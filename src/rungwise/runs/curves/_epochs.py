@@ -11,7 +11,7 @@ from rungwise.core import UserError, parse_json, read_text
 from rungwise.core.text import near_names
 from rungwise.runs._systems import RunWithResults, SystemRuns
 from rungwise.runs.curves._measured import labels_of
-from rungwise.runs.curves._panels import Curve, Panel, PlotPart, band_notes, is_wide, spread
+from rungwise.runs.curves._panels import Panel, PlotCurve, PlotPart, band_notes, is_wide, spread
 from rungwise.training import HISTORY
 from rungwise.training.config import TrainConfig
 
@@ -148,7 +148,7 @@ def _by_default(systems: Sequence[SystemRuns]) -> list[str]:
     return list(dict.fromkeys(["loss", *chosen]))
 
 
-def _curve(name: str, seeds: Sequence[_Seed], column: str) -> Curve:
+def _curve(name: str, seeds: Sequence[_Seed], column: str) -> PlotCurve:
     epochs = min(len(seed.rows) for seed in seeds)
     rows = [[_number(row.get(column)) for row in seed.rows[:epochs]] for seed in seeds]
     curve = spread(rows)
@@ -156,7 +156,7 @@ def _curve(name: str, seeds: Sequence[_Seed], column: str) -> Curve:
     return replace(curve, name=name, x=tuple(float(one) for one in range(1, epochs + 1)), kept=kept, ends=seeds[0].ends)
 
 
-def _panel(name: str, curves: Sequence[Curve]) -> Panel:
+def _panel(name: str, curves: Sequence[PlotCurve]) -> Panel:
     log = name == "learning_rate" or name == "loss"
     values = [one for curve in curves for one in (*curve.y, *curve.low)]
     title, label = (name.replace("_", " "), _LABELS[name]) if name in _LABELS else labels_of(name)

@@ -14,7 +14,7 @@ from rungwise.runs._systems import ResultQuestion, SystemRuns, by_question
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredSystem:
     """A system with its results.
 
     Attributes:
@@ -33,7 +33,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ComparableResults:
     """Results that stand in one plot.
 
     Attributes:
@@ -44,26 +44,28 @@ class Chosen:
     """
 
     question: ResultQuestion
-    of: tuple[tuple[Measured, tuple[Result, ...]], ...]
+    of: tuple[tuple[MeasuredSystem, tuple[Result, ...]], ...]
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
 
     __repr__ = short_repr
 
 
-def measured_of(systems: Sequence[SystemRuns], results: Mapping[str, Result]) -> list[Measured]:
+def measured_of(systems: Sequence[SystemRuns], results: Mapping[str, Result]) -> list[MeasuredSystem]:
     """Systems and single results, as a plot reads them."""
     found = [
-        Measured(one.name, one.results(), _plain([run.results for run in one.runs]), str(one.runs[0].folder))
+        MeasuredSystem(one.name, one.results(), _plain([run.results for run in one.runs]), str(one.runs[0].folder))
         for one in systems
     ]
-    found += [Measured(name, {ResultQuestion.of(one): (one,)}, _plain([[one]]), "RUN") for name, one in results.items()]
+    found += [
+        MeasuredSystem(name, {ResultQuestion.of(one): (one,)}, _plain([[one]]), "RUN") for name, one in results.items()
+    ]
     return found
 
 
 def chosen(
-    measured: Sequence[Measured], kind: str, protocol: str = "", split: str = "", graded: bool = False
-) -> Chosen | None:
+    measured: Sequence[MeasuredSystem], kind: str, protocol: str = "", split: str = "", graded: bool = False
+) -> ComparableResults | None:
     """The question that most systems answer, the first one of several; None where no system has a result.
 
     Args:
@@ -105,7 +107,7 @@ def chosen(
         for one in measured
         if best not in one.results
     ]
-    return Chosen(best, of, tuple(notes), tuple(left_out))
+    return ComparableResults(best, of, tuple(notes), tuple(left_out))
 
 
 def _plain(runs: Sequence[Sequence[Result]]) -> dict[ResultQuestion, tuple[Result, ...]]:

@@ -44,7 +44,7 @@ _NO_BAND = BandWords()
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlotCurve:
     """One line of a plot.
 
     Attributes:
@@ -95,7 +95,7 @@ class Panel:
     title: str
     x_label: str
     y_label: str
-    curves: tuple[Curve, ...]
+    curves: tuple[PlotCurve, ...]
     log_x: bool = False
     log_y: bool = False
     whole_x: bool = False
@@ -123,7 +123,7 @@ class PlotPart:
     __repr__ = short_repr
 
 
-def spread(rows: Sequence[Sequence[float]], lowest: float = -math.inf, highest: float = math.inf) -> Curve:
+def spread(rows: Sequence[Sequence[float]], lowest: float = -math.inf, highest: float = math.inf) -> PlotCurve:
     """Mean of some rows at each place, with the band over seeds where there are several; without name and x.
 
     A place where a row has NaN has the mean of the other rows.
@@ -140,7 +140,7 @@ def spread(rows: Sequence[Sequence[float]], lowest: float = -math.inf, highest: 
     values[~np.isfinite(values)] = np.nan
     counts = (~np.isnan(values)).sum(axis=0)
     mean = np.divide(np.nansum(values, axis=0), counts, out=np.full(values.shape[1], np.nan), where=counts > 0)
-    bare = Curve("", (), tuple(mean.tolist()))
+    bare = PlotCurve("", (), tuple(mean.tolist()))
     if len(values) < 2:
         return bare
     from scipy import stats  # takes half a second
@@ -161,7 +161,7 @@ def spread(rows: Sequence[Sequence[float]], lowest: float = -math.inf, highest: 
 def band_notes(panels: Sequence[Panel]) -> list[str]:
     """A line for each sort of band, that says of which curves it is.
 
-    >>> one, other = Curve("a", (1,), (2.0,), (1.0,), (3.0,), BandWords(3)), Curve("b", (1,), (2.0,))
+    >>> one, other = PlotCurve("a", (1,), (2.0,), (1.0,), (3.0,), BandWords(3)), PlotCurve("b", (1,), (2.0,))
     >>> band_notes([Panel("", "", "", (one, other))])
     ["band of a: 95 % interval of the mean over 3 seeds, by Student's t", 'b: one run, without a band']
     """

@@ -16,8 +16,8 @@ from rungwise.evaluation import Result
 from rungwise.metrics import DIRECTIONS, Direction, Measure, R, Total
 from rungwise.runs._systems import SAME_NUMBERS, SystemRuns
 from rungwise.runs.curves._by_rank import chance_of_recall
-from rungwise.runs.curves._measured import Chosen, labels_of, measure_of, title_of
-from rungwise.runs.curves._panels import Curve, Panel, PlotPart, band_notes, is_wide, spread
+from rungwise.runs.curves._measured import ComparableResults, labels_of, measure_of, title_of
+from rungwise.runs.curves._panels import Panel, PlotCurve, PlotPart, band_notes, is_wide, spread
 
 _NAMED = 2
 """Number of differing settings that a curve is named by."""
@@ -25,7 +25,7 @@ _Flat = dict[str, Any]
 
 
 def setting_part(
-    systems: Sequence[SystemRuns], found: Chosen, by: str, measures: Sequence[str] = ()
+    systems: Sequence[SystemRuns], found: ComparableResults, by: str, measures: Sequence[str] = ()
 ) -> tuple[PlotPart | None, list[str]]:
     """Panels of a number of the results each, and a line for each system that is left out.
 
@@ -78,7 +78,7 @@ def setting_part(
         if chance is not None:
             ends = [one for one in order if numeric] or list(map(_word, order))
             x = tuple(float(one) if numeric else one for one in (ends[0], ends[-1])) if ends else ()
-            curves.append(Curve("chance", x, (chance,) * len(x), role="chance"))
+            curves.append(PlotCurve("chance", x, (chance,) * len(x), role="chance"))
         xs = [float(one) for one in order] if numeric else []
         title, label = labels_of(number)
         panels.append(
@@ -99,7 +99,7 @@ def setting_part(
 
 def _curve(
     points: Mapping[Any, tuple[str, tuple[Result, ...]]], order: Sequence[Any], number: str
-) -> tuple[Curve, list[str]]:
+) -> tuple[PlotCurve, list[str]]:
     """One curve, and the systems whose results lack the number."""
     x, y, low, high, bands, missing = [], [], [], [], [], []
     for value in order:
@@ -115,9 +115,9 @@ def _curve(
         high.append(at.high[0] if at.high else float("nan"))
         bands.append(at.band)
     if not x or not any(band.seeds for band in bands):
-        return Curve("", tuple(x), tuple(y)), missing
+        return PlotCurve("", tuple(x), tuple(y)), missing
     fewest = min((band for band in bands if band.seeds), key=lambda band: band.seeds)
-    return Curve("", tuple(x), tuple(y), tuple(low), tuple(high), fewest), missing
+    return PlotCurve("", tuple(x), tuple(y), tuple(low), tuple(high), fewest), missing
 
 
 def _numbers(measures: Sequence[str], results: Sequence[Result]) -> list[str]:

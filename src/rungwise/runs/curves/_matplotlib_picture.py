@@ -12,7 +12,7 @@ import numpy as np
 
 from rungwise.core import MissingExtraError
 from rungwise.core.output import printable
-from rungwise.runs.curves._panels import Curve, Panel, PlotPart
+from rungwise.runs.curves._panels import Panel, PlotCurve, PlotPart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,7 +113,7 @@ def _figure(parts: Sequence[PlotPart], width: float, height: float) -> Figure:
             below.suptitle("\n".join(title), fontsize=10, fontweight="bold")
             axes = np.atleast_1d(below.subplots(rows, columns, squeeze=False)).ravel()
             for one, panel in zip(axes, part.panels, strict=False):
-                _draw_panel(one, panel, looks, _ends_agree(part))
+                _draw_panel(one, panel, looks, _ends_agree(part), width / columns)
             for one in axes[len(part.panels) :]:
                 one.set_visible(False)
         else:
@@ -144,11 +144,12 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]], agree: bool) -> None:
+def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]], agree: bool, room: float) -> None:
+    """Draw one pair of axes, for which there are so many inches across."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     axes.set_title(printable(panel.title))
-    axes.set_xlabel(printable(panel.x_label))
+    axes.set_xlabel("\n".join(textwrap.wrap(printable(panel.x_label), max(12, int(room / 0.095)))))
     axes.set_ylabel(printable(panel.y_label))
     systems = sum(one.role == "system" for one in panel.curves)
     shade = 0.18 if systems <= 4 else 0.4 / systems
@@ -204,7 +205,7 @@ def _draw_panel(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _is_marked(curve: Curve) -> bool:
+def _is_marked(curve: PlotCurve) -> bool:
     """Whether each point of a curve has a marker: of few points, and of a point alone, which makes no line."""
     return sum(map(math.isfinite, curve.y)) == 1 or (len(curve.x) <= _FEW and not curve.kept)
 
