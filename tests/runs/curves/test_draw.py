@@ -1,4 +1,6 @@
-"""Also tests rungwise.runs.curves._curve_plot, rungwise.runs.curves._matplotlib_picture and rungwise.runs.curves._panels."""
+"""Also tests rungwise.runs.curves._curve_plot, rungwise.runs.curves._panels and
+rungwise.runs.curves._matplotlib_picture.
+"""
 
 import csv
 import math
