@@ -119,6 +119,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "storage", "base", "caption_pairs", "captions", "human", "array", "lexical", "embedding", "precomputed",
         "scene_graph", "description", "combine", "config", "agreement",
     ),
+    "runs": ("results", "systems", "seeds", "table_rows", "verification", "curves"),
     "serving": (
         "ids", "limits", "metrics", "pages", "queues", "schemas", "access", "client", "state", "common_app",
         "workload", "routes", "app", "server",

@@ -27,7 +27,7 @@ import rungwise
 from rungwise.cli import main
 from rungwise.core import UserError, digest_of_json
 from rungwise.index import parse_where
-from rungwise.jobs import Compare, TableOptions
+from rungwise.jobs import Compare, Plot, TableOptions
 from rungwise.jobs.calibration import Calibrate
 from rungwise.jobs.evaluation import Evaluate
 from rungwise.jobs.index import MakeIndex
@@ -45,6 +45,7 @@ FUNCTIONS = {
     "compare": Compare,
     "degrees": SaveOptions,
     "evaluate": Evaluate,
+    "plot": Plot,
     "search": Search,
     "table": TableOptions,
     "train": Running,

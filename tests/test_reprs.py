@@ -19,6 +19,7 @@ from rungwise.evaluation.inputs import RankedLists
 from rungwise.index import Answer
 from rungwise.jobs import Run
 from rungwise.relevance.lexical import TfIdf
+from rungwise.runs.curves import CurvePlot
 from tests.house import exports_of, modules
 
 MOST_COLUMNS = 120
@@ -28,7 +29,7 @@ _LISTS = re.compile(r"tuple\[[^\[\]]*(\[.*\])?, \.\.\.\]|Sequence|list\[|frozens
 _ARRAYS = re.compile(
     r"NDArray|ArrayLike|Tensor|Block\b|Vectors|Positions|Values\b|Scores\b|Integers|Ratings|ImageInputs"
 )
-OWN_FORM = (Answer, Comparison, ImageCaptions, Result, Run)
+OWN_FORM = (Answer, Comparison, CurvePlot, ImageCaptions, Result, Run)
 """Values whose text is made of their parts; real ones are tried."""
 
 

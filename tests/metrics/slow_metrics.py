@@ -171,6 +171,8 @@ def value(name, direction, scores, relevance, positives):
         return cumulative_in_set(scores, relevance, k, m, removed)
     if family == "NCS":
         return cumulative(scores, relevance, k, removed)
+    if family == "MeanDegree":
+        return degrees_by_rank(scores, relevance, k)
     if family == "nDCG":
         return discounted(scores, relevance, k)
     if not positives:
@@ -192,6 +194,14 @@ def value(name, direction, scores, relevance, positives):
         "RPrecision": lambda: r_precision(scores, positives),
     }
     return by_family[family]()
+
+
+def degrees_by_rank(scores, relevance, k):
+    """Degrees at ranks 1 to K, the K largest, and the mean of all; NaN where the gallery is shorter."""
+    retrieved = [relevance[candidate] for candidate in ranking(scores)]
+    ideal = sorted(relevance, reverse=True)
+    padded = [(own + [math.nan] * k)[:k] for own in (retrieved, ideal)]
+    return [*padded[0], *padded[1], math.fsum(relevance) / len(relevance)]
 
 
 def _cut(scores, relevance, cut, t):

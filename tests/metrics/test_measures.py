@@ -59,6 +59,7 @@ def test_a_measure_prints_parses_back_and_hashes(measure):
     "name",
     [
         *("R@1", "Recall@5", "MedR", "MeanR", "CS@100", "SR@10(m=5)", "NCS@10", "NCS@10(non_gt)", "nDCG@10", "MAP"),
+        "MeanDegree@10",
         *("SR@5(m=3,any)", "SR@5(m=3,non_gt,lists=30,any)", "NCS@5(m=5)", "NCS@5(m=5,non_gt)"),
         *(
             "MAP@50",
@@ -92,6 +93,8 @@ def test_canonical_names_are_kept(name):
         "Q@1",
         "P",
         "AP11@5",
+        "MeanDegree",
+        "MeanDegree@0",
         "MAP@0",
         "MAP(of_possible)",
         "MAP@50(of_possible=1)",

@@ -21,6 +21,7 @@ COMMANDS = {
     "evaluate": "how good a model's rankings are",
     "table": "a table that a paper prints, with your runs in it",
     "compare": "whether one model ranks better than another beyond chance",
+    "plot": "curves of runs: by epoch, by K, by rank, by a setting",
     "calibrate": "learn where relevance ends, from captions or from grades",
     "relevance": "degrees of relevance from captions, models, labels or people",
     "grade": "ask people how well captions describe pictures",
@@ -40,7 +41,7 @@ COMMANDS = {
 _MODULES = {
     **dict.fromkeys(("train", "relevance", "index", "search"), "{}._command"),
     **dict.fromkeys(("inspect", "doctor", "verify"), "examine._{}"),
-    **dict.fromkeys(("table", "compare"), "results._{}"),
+    **dict.fromkeys(("table", "compare", "plot"), "results._{}"),
     **dict.fromkeys(("export", "push"), "models._{}"),
     **dict.fromkeys(("check", "plan"), "index._{}"),
     "presets": "train._presets",

@@ -78,7 +78,7 @@ class Result(InTables, JsonForm):
 
     Attributes:
         numbers: Values by name; NaN where no query had a value.
-        units: Units by name: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
+        units: Units by name: ``"percent"``, ``"rank"``, ``"correlation"``, ``"fraction"`` or ``"degree"``.
         protocol: Name of the protocol.
         right: Description of what counted as right.
         relevance: Name of the degrees that graded measures read; empty where none was asked for.

@@ -47,10 +47,13 @@ from .calibration import calibrate as calibrate
 from .evaluation import evaluate as evaluate
 from .index import build_index as build_index
 from .results import Compare as Compare
+from .results import Plot as Plot
 from .results import TableOptions as TableOptions
 from .results import compare as compare
 from .results import compared_results as compared_results
 from .results import made_table as made_table
+from .results import plot as plot
+from .results import plotted as plotted
 from .results import table as table
 from .searches import open_index as open_index
 from .searches import search as search

@@ -23,8 +23,19 @@ from rungwise.metrics._classic import AP11, MAP, MRR, RSUM, MAPAtR, MeanR, MedR,
 from rungwise.metrics._counting import RunningLists
 from rungwise.metrics._cutting import BINS, ECE, Brier, CutF1, CutPrecision, CutRecall, NoneAUROC
 from rungwise.metrics._ends import Ends, judged_by, name_of_ends
-from rungwise.metrics._graded import CS, NCS, NDCG, NSUM, NSUM_NON_GT, SR, Kendall, Spearman
-from rungwise.metrics._measures import CORRELATION, FRACTION, PERCENT, RANK, Measure, Total, families, parse_as
+from rungwise.metrics._graded import (
+    CS,
+    NCS,
+    NDCG,
+    NSUM,
+    NSUM_NON_GT,
+    SR,
+    DegreeCurves,
+    Kendall,
+    MeanDegree,
+    Spearman,
+)
+from rungwise.metrics._measures import CORRELATION, DEGREE, FRACTION, PERCENT, RANK, Measure, Total, families, parse_as
 from rungwise.metrics._rankings import (
     DIRECTIONS,
     Direction,
@@ -101,6 +112,7 @@ __all__ = [
     "BINS",
     "CORRELATION",
     "CS",
+    "DEGREE",
     "DIRECTIONS",
     "ECE",
     "FAMILIES",
@@ -121,6 +133,7 @@ __all__ = [
     "CutF1",
     "CutPrecision",
     "CutRecall",
+    "DegreeCurves",
     "Direction",
     "Divisible",
     "EmbeddingSource",
@@ -130,6 +143,7 @@ __all__ = [
     "KeptLists",
     "MAPAtR",
     "MatrixSource",
+    "MeanDegree",
     "MeanR",
     "Measure",
     "MeasureRequest",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rungwise.core import row_sums, spearman
 from rungwise.metrics._blocks import CheckedDegrees
 from rungwise.metrics._correlation import tau_b
-from rungwise.metrics._measures import CORRELATION, Measure, Total
+from rungwise.metrics._measures import CORRELATION, DEGREE, Measure, Total
 from rungwise.metrics._rankings import Direction, Positives, Rankings, Scores, is_among
 from rungwise.metrics._relevant_sets import relevant_sets
 
@@ -186,6 +186,78 @@ class NDCG(GradedMeasure):
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """Number of queries to which nothing at all is relevant."""
         return _without_ideal(rankings.ideal(1))
+
+
+class DegreeCurves(NamedTuple):
+    """Degrees by rank, of some queries.
+
+    Attributes:
+        retrieved: (queries, K) degrees of the candidates at ranks 1 to K; NaN beyond the end of a shorter gallery.
+        ideal: (queries, K) the K largest degrees, falling, which the best possible ranking has there.
+        chance: (queries,) mean degree of all candidates, which a ranking at random has at every rank.
+    """
+
+    retrieved: NDArray[np.float64]
+    ideal: NDArray[np.float64]
+    chance: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MeanDegree(GradedMeasure):
+    """MeanDegree@K: mean degree of the K candidates that S ranks first, on the scale of the degrees.
+
+    A query's value is a row of 2 K + 1 numbers, from which curves of the degree by rank are drawn: the degrees at ranks
+    1 to K; the K largest degrees, falling; the mean degree of all candidates. :meth:`curves` takes it apart. In a
+    gallery of fewer than K candidates the mean is over those that there are, and the rest is NaN.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> measure = MeanDegree(k=2)
+    >>> rows = measure.per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[0.5, 0.0, 1.0]]))
+    >>> rows
+    array([[0.5, 0. , 1. , 0.5, 0.5]])
+    >>> measure.aggregate(rows), measure.curves(rows).ideal
+    (0.25, array([[1. , 0.5]]))
+    """
+
+    k: int
+    name: ClassVar[str] = "MeanDegree"
+    unit: ClassVar[str] = DEGREE
+    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+
+    @property
+    def parts(self) -> int:  # type: ignore[override]
+        """2 K + 1."""
+        return 2 * self.k + 1
+
+    @property
+    def breadth(self) -> int:
+        """K, since the ideal list is as long as the retrieved one."""
+        return self.k
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries, 2 K + 1) degrees."""
+        got, ideal = rankings.relevance_of_top(self.k), rankings.ideal(self.k)
+        missing = np.full((len(got), self.k - got.shape[1]), np.nan)
+        return np.hstack([got, missing, ideal, missing, rankings.mean_degrees[:, None]])
+
+    def curves(self, values: NDArray[np.float64]) -> DegreeCurves:
+        """Take (queries, 2 K + 1) values apart."""
+        return DegreeCurves(values[:, : self.k], values[:, self.k : -1], values[:, -1])
+
+    def of_query(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(queries,) means over the ranks that there are."""
+        got = self.curves(values).retrieved
+        counts = (~np.isnan(got)).sum(axis=1)
+        nothing = np.full(len(got), np.nan)
+        return np.asarray(np.divide(row_sums(np.nan_to_num(got)), counts, out=nothing, where=counts > 0))
+
+    def aggregate(self, values: NDArray[np.float64]) -> float:
+        """Mean over the queries."""
+        return super().aggregate(self.of_query(values))
+
+    def aggregate_draws(self, values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(draws,) means, where each query counts as often as it was drawn."""
+        return super().aggregate_draws(self.of_query(values), weights)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ RANK = "rank"
 CORRELATION = "correlation"
 FRACTION = "fraction"
 """Unit of values from 0 to 1 that print as decimals: areas under curves, and errors as a share of a scale."""
+DEGREE = "degree"
+"""Unit of means of degrees of relevance, on the scale of their source."""
 
 
 LONGEST_DEFINITION = 160
@@ -43,7 +45,7 @@ class Measure(ABC):
 
     Attributes:
         name: Printed name of the family, as the field uses it. A class without one is no family itself.
-        unit: Unit of the values: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
+        unit: Unit of the values: ``"percent"``, ``"rank"``, ``"correlation"``, ``"fraction"`` or ``"degree"``.
         bounds: Smallest and largest possible number.
         higher_is_better: Whether larger is better; False for ranks and errors.
         graded: Whether the measure reads degrees of relevance and the retrieved lists, and not only the positives'

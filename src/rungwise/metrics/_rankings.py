@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rungwise.core import UserError
+from rungwise.core import UserError, row_sums
 from rungwise.core.compute import taken, top_columns
 from rungwise.core.output import short_repr
 from rungwise.metrics._counting import count_ranks
@@ -97,6 +97,7 @@ class KeptLists:
         best_degrees: (queries, breadth) degrees of these candidates.
         lowest_degree: Smallest degree of any candidate of these queries.
         gallery: Number of candidates.
+        degree_sums: (queries,) sums of the degrees of all candidates; None where they were not added up.
     """
 
     top: NDArray[np.int64]
@@ -106,6 +107,7 @@ class KeptLists:
     best_degrees: Scores
     lowest_degree: float
     gallery: int
+    degree_sums: NDArray[np.float64] | None = None
 
     __repr__ = short_repr
 
@@ -307,6 +309,21 @@ class Rankings:
             place, exist = self._others(listed, k)
             degrees = np.where(exist, np.take_along_axis(degrees, place, axis=1), 0)
         return degrees.astype(np.float64)
+
+    @cached_property
+    def mean_degrees(self) -> NDArray[np.float64]:
+        """(queries,) mean degree of all candidates, which a ranking at random reaches at every rank.
+
+        Raises:
+            TypeError: If lists were kept without the sums of all degrees.
+        """
+        if self._lists is None:
+            sums = row_sums(self.relevance.astype(np.float64))
+        elif self._lists.degree_sums is None:
+            raise TypeError("these rankings hold short lists only; a mean over all candidates needs all degrees")
+        else:
+            sums = self._lists.degree_sums
+        return sums / self.gallery
 
     def most_relevant(self, m: int, non_gt: bool = False) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """(queries, m) most relevant candidates, ties to the lower index, and which of them exist."""

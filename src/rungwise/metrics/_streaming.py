@@ -232,6 +232,7 @@ class CaptionQueryLists:
         self._retrieved = RunningLists(captions, depth)
         self._relevant = RunningLists(captions, breadth)
         self._lowest = 0.0
+        self._sums = np.zeros(captions)
 
     @classmethod
     def of(
@@ -249,11 +250,13 @@ class CaptionQueryLists:
         if self._relevant.rows.shape[1]:
             self._relevant.add(start, degrees, degrees)
         self._lowest = min(self._lowest, float(degrees.min(initial=0)))
+        for row in degrees:  # one after the other, so that no sum depends on the size of the blocks
+            self._sums += row
 
     def kept(self, images: int) -> KeptLists:
         """The lists, after the last block."""
         one, other = self._retrieved, self._relevant
-        return KeptLists(one.rows, one.scores, one.beside, other.rows, other.beside, self._lowest, images)
+        return KeptLists(one.rows, one.scores, one.beside, other.rows, other.beside, self._lowest, images, self._sums)
 
 
 def _longest_list(measures: Sequence[Measure], positives: Positives, gallery: int) -> int:

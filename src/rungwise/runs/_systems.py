@@ -57,6 +57,8 @@ class RunWithResults:
     config: AnyRunConfig
     results: tuple[Result, ...]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class SystemRuns:

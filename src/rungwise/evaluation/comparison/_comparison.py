@@ -51,7 +51,7 @@ class Difference:
 
     Attributes:
         name: Name of the number, such as ``t2i/R@1`` or ``rsum``.
-        unit: ``"percent"``, ``"rank"``, ``"correlation"`` or ``"fraction"``.
+        unit: ``"percent"``, ``"rank"``, ``"correlation"``, ``"fraction"`` or ``"degree"``.
         baseline: Name of the system that is compared with.
         system: Name of the system that is compared.
         first: Mean of the baseline.

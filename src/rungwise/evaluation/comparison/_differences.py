@@ -37,7 +37,7 @@ from rungwise.evaluation.statistics import (
     over_seeds,
     seeds_to_show,
 )
-from rungwise.metrics import CORRELATION, FRACTION, Measure, Total, parse
+from rungwise.metrics import PERCENT, RANK, Measure, Total, parse
 
 
 def compare(
@@ -254,7 +254,7 @@ def _remarks(
         yield "fewer than two seeds in common, or all with one difference: seeds are not tested for " + ", ".join(
             f"{one.system} against {one.baseline}" for one in untested
         )
-    least = 0.01 if first.units[primary] in (CORRELATION, FRACTION) else 1.0
+    least = 1.0 if first.units[primary] in (PERCENT, RANK) else 0.01
     named = {one.name: one for one in systems}
     for one in own:
         if one.seeds is None:

@@ -9,7 +9,7 @@ from rungwise.core import UserError
 from rungwise.core.output import TextTable
 from rungwise.evaluation.statistics._by_class import ByClass
 from rungwise.evaluation.statistics._intervals import is_known
-from rungwise.metrics import CORRELATION, FRACTION, parse
+from rungwise.metrics import CORRELATION, DEGREE, FRACTION, parse
 
 WAYS = {"i2t": "image to text", "t2i": "text to image"}
 """Names of the directions in headings."""
@@ -29,7 +29,7 @@ def number_text(value: float, unit: str) -> str:
     """
     if math.isnan(value):
         return "-"
-    return f"{value:z.4f}" if unit in (CORRELATION, FRACTION) else f"{value:z.1f}"
+    return f"{value:z.4f}" if unit in (CORRELATION, DEGREE, FRACTION) else f"{value:z.1f}"
 
 
 def cells_of(

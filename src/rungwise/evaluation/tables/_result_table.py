@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from rungwise.core import UserError
 from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line, page, plain
 from rungwise.evaluation.statistics import WAYS
-from rungwise.metrics import CORRELATION, DIRECTIONS, FRACTION, parse
+from rungwise.metrics import CORRELATION, DEGREE, DIRECTIONS, FRACTION, parse
 
 if TYPE_CHECKING:
     import pandas
@@ -344,6 +344,6 @@ def _digits(measure: str) -> int:
     if measure.startswith("Pearson"):
         return 3
     try:
-        return 3 if parse(measure).unit in (CORRELATION, FRACTION) else 1
+        return 3 if parse(measure).unit in (CORRELATION, DEGREE, FRACTION) else 1
     except UserError:  # a measure that this program does not know
         return 1

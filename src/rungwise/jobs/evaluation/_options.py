@@ -155,8 +155,8 @@ class Evaluate(JobOptions):
             right counts as right beside the annotation, and the numbers without it are printed beside. For cxc and
             eccv: the two JSON files, image-to-caption first.
         measures: Such as R@1, rsum, Recall@5, MedR, MAP, MAP@50, P@10, AP11. Graded ones (CS@100, nDCG@10,
-            NCS@10) need degrees, and so do those of where relevance ends: "CutF1(0.5)", "NoneAUROC(0.5)", ECE. Default:
-            the protocol's.
+            NCS@10, MeanDegree@10) need degrees, and so do those of where relevance ends: "CutF1(0.5)",
+            "NoneAUROC(0.5)", ECE. Default: the protocol's.
         calibration: What says where relevance ends, a file that "rungwise calibrate" wrote, or the folder that holds
             it. Default: the model's own, else one that learnt nothing.
         relevance: Degrees that "rungwise relevance" wrote. Its folder, or npy or npz; scenes have theirs.
