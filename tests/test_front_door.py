@@ -138,7 +138,9 @@ def test_a_run_is_resumed_for_more_epochs(scenes):
 
 def test_a_collection_from_memory_is_trained_on_resumed_and_evaluated(scenes, run, tmp_path):
     frame = rungwise.read(scenes / "scenes").to_frame()
-    trained = rungwise.train("scenes_triplet", rungwise.read(frame), out=tmp_path / "run", quiet=True, **SHORT)
+    trained = rungwise.train(
+        "scenes_triplet", rungwise.read(frame), out=tmp_path / "run", quiet=True, warm_up_epochs=0, **SHORT
+    )
     more = trained.resume(epochs=[2], quiet=True)
     assert len(more.history) == 2
     result = more.evaluate(quiet=True)
@@ -167,7 +169,7 @@ def test_frames_are_read_wherever_data_are_asked_for(scenes, run, tmp_path):
     expected = rungwise.evaluate(run, scenes / "scenes", quiet=True)
     assert rungwise.evaluate(run, frame, quiet=True).numbers == expected.numbers
     assert rungwise.degrees("tfidf", frame, quiet=True).shape == (60, 180)
-    trained = rungwise.train("scenes_triplet", frame, out=tmp_path / "run", quiet=True, **SHORT)
+    trained = rungwise.train("scenes_triplet", frame, out=tmp_path / "run", quiet=True, warm_up_epochs=0, **SHORT)
     assert trained.data is not None
     with pytest.raises(UserError, match="an index follows a folder, and this collection is in memory"):
         rungwise.build_index(frame, model=run, out=tmp_path / "index")

@@ -16,6 +16,7 @@ from rungwise.data import ImageCaptions, read
 from rungwise.data.files import FeatureRows
 from rungwise.evaluation import Comparison, Result, compare, evaluate
 from rungwise.evaluation.inputs import RankedLists
+from rungwise.evaluation.tables import ResultTable, paper_table
 from rungwise.index import Answer
 from rungwise.jobs import Run
 from rungwise.relevance.lexical import TfIdf
@@ -29,7 +30,7 @@ _LISTS = re.compile(r"tuple\[[^\[\]]*(\[.*\])?, \.\.\.\]|Sequence|list\[|frozens
 _ARRAYS = re.compile(
     r"NDArray|ArrayLike|Tensor|Block\b|Vectors|Positions|Values\b|Scores\b|Integers|Ratings|ImageInputs"
 )
-OWN_FORM = (Answer, Comparison, CurvePlot, ImageCaptions, Result, Run)
+OWN_FORM = (Answer, Comparison, CurvePlot, ImageCaptions, Result, ResultTable, Run)
 """Values whose text is made of their parts; real ones are tried."""
 
 
@@ -108,5 +109,5 @@ def test_flickr8k_and_what_is_made_of_it_print_a_dozen_lines(real_data: Path) ->
     ]
     rows = FeatureRows(np.zeros((len(data.image_ids), 4), np.float32))
     lists = RankedLists({"i2t": [[0, 1]] * len(data.image_ids)}, (len(data.image_ids), len(data.captions)))
-    for value in (data, part, degrees, rows, lists, *results, compare(*results)):
+    for value in (data, part, degrees, rows, lists, *results, compare(results), paper_table("vsepp", "1")):
         assert is_short(value), repr(value)[:2000]

@@ -7,6 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 from rungwise.core._errors import UserError
+from rungwise.core.output import short_repr
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class IdleCase:
     applies: Callable[[Any], object]
     why: str
     remedy: str
+
+    __repr__ = short_repr
 
     def reason(self, option: Callable[[str], str] = str) -> str:
         """The reason with the names of options as ``option`` writes them."""

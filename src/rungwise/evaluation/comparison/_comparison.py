@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rungwise.core.formats import IN_FILE, CheckedJson, Number
-from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line
+from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line, short_repr
 from rungwise.evaluation.statistics import PairedTest, number_text
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class ComparedSystem:
     seeds: tuple[int | None, ...]
     means: Mapping[str, Number]
     deviations: Mapping[str, Number]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class QueryChanges:
     system: str
     better: Mapping[str, tuple[Change, ...]]
     worse: Mapping[str, tuple[Change, ...]]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 from rungwise.core import UserError
-from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line, page, plain
+from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line, page, plain, short_repr
 from rungwise.evaluation.statistics import WAYS
 from rungwise.metrics import CORRELATION, DEGREE, DIRECTIONS, FRACTION, parse
 
@@ -70,6 +70,8 @@ class TableLine:
     ours: bool = False
     notes: tuple[int, ...] = ()
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Block:
@@ -84,6 +86,8 @@ class Block:
     title: str
     names: tuple[str, ...]
     lines: tuple[TableLine, ...]
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True)

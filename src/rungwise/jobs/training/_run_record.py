@@ -76,7 +76,7 @@ class RunRecord(InTables, JsonForm, os.PathLike[str]):
         if self._history is not None:
             return [dict(row) for row in self._history]
         path = self.folder / HISTORY
-        return [parse_json(line, path) for line in read_text(path, "text_bytes").splitlines()]
+        return [parse_json(line, path, finite=False) for line in read_text(path, "text_bytes").splitlines()]
 
     def to_frame(self) -> pandas.DataFrame:
         """A row for each epoch, or for each combination of a grid, with all numbers of the history.
