@@ -63,7 +63,7 @@ def test_quiet_prints_nothing_and_the_console_speaks_again_afterwards(capsys):
 def test_errors_name_parameters():
     with pytest.raises(UserError) as refused:
         count(k=-1)
-    assert str(refused.value).startswith("k= -1, --max-count and --no-fold: give more")  # which count does not have
+    assert str(refused.value).startswith("k=-1, --max-count and --no-fold: give more")  # which count does not have
     assert str(refused.value).endswith("no a--b")
 
 

@@ -63,13 +63,14 @@ def test_epochs_of_one_phase_beside_a_preset_of_two_say_the_flags_that_fit(
     assert main(["train", "vsepp", str(pictures), "--epochs", "2"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert (
-        "epochs 2 is one phase, learning_rates 0.0002 2e-05 are two; write --epochs 2 --learning-rates 0.0002," in said
+        "epochs 2 is one phase, learning_rates 0.0002 2e-05 are two; write --epochs 2 --learning-rates 0.0002"
+        " --warm-up-epochs 0, or" in said
     )
     assert "or --epochs 1 1 --learning-rates 0.0002 2e-05" in said
     assert main(["train", "vsepp", str(pictures), "--epochs", "2", "--learning-rates", "0.0002"]) == 2
     assert "warm_up_epochs 3 covers the whole run of 2 epochs" in " ".join(capsys.readouterr().err.split())
     with pytest.raises(
-        UserError, match=r"write epochs=2, learning_rates=0.0002, or epochs=\(1, 1\), learning_rates=\("
+        UserError, match=r"write epochs=2, learning_rates=0.0002, warm_up_epochs=0, or epochs=\(1, 1\), "
     ):
         rungwise.train("vsepp", pictures, epochs=2)
 
@@ -120,6 +121,7 @@ NET = "test_efficientnet"
 SMALL = [
     *("--model.image.backbone", NET, "--model.image.size", "24", "--model.dimension", "16", "--batch-size", "16"),
     *("--model.text.word-dimension", "8", "--model.text.min-count", "1", "--epochs", "1", "1"),
+    *("--warm-up-epochs", "0"),
 ]
 AS_THE_FILE = [
     *("--model.image.options", "{pad_type: same}"),

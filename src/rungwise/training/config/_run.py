@@ -159,7 +159,7 @@ class TrainConfig(Bounded):
             object.__setattr__(self, name, _listed(getattr(self, name)))
         super().__post_init__()
         if len(self.epochs) != len(self.learning_rates):
-            raise _unequal_phases(self.epochs, self.learning_rates)
+            raise _unequal_phases(self.epochs, self.learning_rates, self.warm_up_epochs)
         if self.weight_decay and self.optimizer.decay:
             raise UserError(
                 f"weight_decay is a term of the loss and goes with optimizer adam; {self.optimizer.kind} takes its own,"
@@ -253,8 +253,10 @@ class TrainConfig(Bounded):
         return self.learning_rates[-1]
 
 
-def _unequal_phases(epochs: tuple[int, ...], rates: tuple[float, ...]) -> UserError:
+def _unequal_phases(epochs: tuple[int, ...], rates: tuple[float, ...], warm_up: int = 0) -> UserError:
     """The refusal of so many epochs beside so many rates, with two ways that fit: the phases of either.
+
+    A warm-up that would cover the run is left out by both, so that what they name is not refused in turn.
 
     >>> print(_unequal_phases((2,), (2e-4, 2e-5)))
     epochs 2 is one phase, learning_rates 0.0002 2e-05 are two; write --epochs 2 --learning-rates 0.0002, or \
@@ -265,7 +267,10 @@ def _unequal_phases(epochs: tuple[int, ...], rates: tuple[float, ...]) -> UserEr
     if 0 < len(rates) <= total:
         share, left = divmod(total, len(rates))
         ways.append((tuple(share + (at < left) for at in range(len(rates))), rates))
-    remedies = [f"--epochs {_listed_words(one)} --learning-rates {_listed_words(other)}" for one, other in ways]
+    without = " --warm-up-epochs 0" if warm_up >= total else ""
+    remedies = [
+        f"--epochs {_listed_words(one)} --learning-rates {_listed_words(other)}{without}" for one, other in ways
+    ]
     counts = ["is one" if len(one) == 1 else f"are {_NUMBERS.get(len(one), len(one))}" for one in (epochs, rates)]
     return UserError(
         f"epochs {_listed_words(epochs)} {counts[0]} phase{'s' * (len(epochs) > 1)}, learning_rates"
