@@ -22,7 +22,7 @@ import numpy as np
 from scipy import stats
 
 from rungwise.evaluation import Comparison, Provenance, Result, System, compare, evaluate
-from rungwise.evaluation.statistics import interval_of
+from rungwise.evaluation.statistics import interval_of, wilson
 
 NAME = "t2i/R@1"
 
@@ -85,9 +85,64 @@ def shown(found: Comparison) -> dict[str, list[bool]]:
     return rows
 
 
+def two_systems(template: Result, asked: argparse.Namespace) -> None:
+    """Print how often a difference of two systems is shown."""
+    print(f"{'two systems':<32}{'seeds':>6}{'pictures':>10}{'seeds':>8}{'both':>8}")
+    for world in WORLDS:
+        for seeds in (1, 3, 5, 10):
+            rates: dict[str, list[bool]] = {"pictures": [], "seeds": [], "verdict": []}
+            for number in range(asked.simulations):
+                given = systems(template, world, 2, seeds, np.random.default_rng([number, seeds]))
+                for name, values in shown(compare(given, [NAME], draws=asked.draws, seed=number)).items():
+                    rates[name] += values
+            cells = [f"{100 * np.mean(own):.1f}" if own else "-" for own in rates.values()]
+            print(f"{world.name:<32}{seeds:>6}{cells[0]:>10}{cells[1]:>8}{cells[2]:>8}", flush=True)
+
+
+def several_systems(template: Result, asked: argparse.Namespace) -> None:
+    """Print how often any difference of equal systems is shown, without and with Holm's correction."""
+    pairs = asked.systems * (asked.systems - 1) // 2
+    print(f"\n{asked.systems} equal systems, any of their {pairs} differences shown:")
+    print(f"{'':<32}{'seeds':>6}{'without Holm':>14}{'as said':>10}")
+    for seeds in (1, 3, 5, 10):
+        without, said = [], []
+        for number in range(asked.simulations):
+            given = systems(template, WORLDS[0], asked.systems, seeds, np.random.default_rng([number, seeds, 7]))
+            found = compare(given, [NAME], pairs="all", draws=max(asked.draws, 80 * pairs), seed=number)
+            without.append(
+                any(
+                    all(replace(test, p_holm=test.p).shows(found.level) for test in one.tests)
+                    for one in found.differences
+                )
+            )
+            said.append(any(shown(found)["verdict"]))
+        rates = f"{100 * np.mean(without):>14.1f}{100 * np.mean(said):>10.1f}"
+        print(f"{WORLDS[0].name:<32}{seeds:>6}{rates}", flush=True)
+
+
+def shares(template: Result, asked: argparse.Namespace) -> None:
+    """Print how often intervals of small shares hold the true one."""
+    print("\nintervals of a share of 100 pictures that hold the true share, percent:")
+    for share in (0.002, 0.01, 0.05):
+        generator = np.random.default_rng(0)
+        inside = []
+        for _ in range(asked.simulations):
+            right = 100.0 * (generator.random(100) < share)
+            percentile = interval_of(right[generator.integers(0, 100, (asked.draws, 100))].mean(axis=1))
+            same = right.min() == right.max()
+            ours = [100 * bound for bound in wilson(right.mean() / 100, 100)] if same else percentile
+            inside.append([low <= 100 * share <= high for low, high in (percentile, ours)])
+        before, now = 100 * np.mean(inside, axis=0)
+        print(f"  true share {100 * share:.1f} %: bootstrap alone {before:.1f}, with Wilson's at 0 and 100 {now:.1f}")
+
+
+PARTS = {"two": two_systems, "several": several_systems, "shares": shares}
+
+
 def main() -> None:
     """Simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--simulations", type=int, default=2000)
     parser.add_argument("--pictures", type=int, default=300)
     parser.add_argument("--draws", type=int, default=200, help="Of the bootstrap in each comparison.")
@@ -102,44 +157,8 @@ def main() -> None:
     )
     begun = time.perf_counter()
     print(f"{asked.simulations} simulations, {asked.pictures} pictures, {asked.draws} draws; percent shown at 95 %")
-    print(f"{'two systems':<32}{'seeds':>6}{'pictures':>10}{'seeds':>8}{'both':>8}")
-    for world in WORLDS:
-        for seeds in (1, 3, 5, 10):
-            rates: dict[str, list[bool]] = {"pictures": [], "seeds": [], "verdict": []}
-            for number in range(asked.simulations):
-                given = systems(template, world, 2, seeds, np.random.default_rng([number, seeds]))
-                for name, values in shown(compare(given, [NAME], draws=asked.draws, seed=number)).items():
-                    rates[name] += values
-            cells = [f"{100 * np.mean(own):.1f}" if own else "-" for own in rates.values()]
-            print(f"{world.name:<32}{seeds:>6}{cells[0]:>10}{cells[1]:>8}{cells[2]:>8}", flush=True)
-    print(
-        f"\n{asked.systems} equal systems, any of their {asked.systems * (asked.systems - 1) // 2} differences shown:"
-    )
-    print(f"{'':<32}{'seeds':>6}{'without Holm':>14}{'as said':>10}")
-    for seeds in (1, 3, 5, 10):
-        without, said = [], []
-        for number in range(asked.simulations):
-            given = systems(template, WORLDS[0], asked.systems, seeds, np.random.default_rng([number, seeds, 7]))
-            rows = shown(compare(given, [NAME], pairs="all", draws=asked.draws, seed=number))
-            tested = zip(rows["pictures"], rows["seeds"] or rows["pictures"], strict=True)
-            without.append(any(all(pair) for pair in tested))
-            said.append(any(rows["verdict"]))
-        print(f"{WORLDS[0].name:<32}{seeds:>6}{100 * np.mean(without):>14.1f}{100 * np.mean(said):>10.1f}", flush=True)
-    print("\nintervals of a share of 100 pictures that hold the true share, percent:")
-    for share in (0.002, 0.01, 0.05):
-        generator = np.random.default_rng(0)
-        inside = []
-        for _ in range(asked.simulations):
-            right = generator.random(100) < share
-            small = 100.0 * right
-            drawn = small[generator.integers(0, 100, (asked.draws, 100))].mean(axis=1)
-            percentile = interval_of(drawn)
-            zero = right.sum() in (0, 100)
-            found = stats.binomtest(int(right.sum()), 100).proportion_ci(method="wilson")
-            ours = (100 * found.low, 100 * found.high) if zero else percentile
-            inside.append([low <= 100 * share <= high for low, high in (percentile, ours)])
-        before, now = 100 * np.mean(inside, axis=0)
-        print(f"  true share {100 * share:.1f} %: bootstrap alone {before:.1f}, with Wilson's at 0 and 100 {now:.1f}")
+    for part in asked.parts:
+        PARTS[part](template, asked)
     print(f"{time.perf_counter() - begun:.0f} s")
 
 

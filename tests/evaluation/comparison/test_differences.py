@@ -85,6 +85,24 @@ def test_the_number_of_draws_bounds_p_and_this_is_said():
     assert r"$\leq$0.0100*" in found.to_latex()
 
 
+def test_too_few_draws_to_show_anything_are_said():
+    systems = [
+        seeds_of(name, noise, 10 * n, 1) for n, (name, noise) in enumerate(zip("abcd", (9, 0, 0, 0), strict=True))
+    ]
+    few = compare_systems(systems, ["rsum"], pairs="all", draws=238)
+    assert few.too_few_draws() == (
+        "238 draws are too few to show a difference: no p-value is below 0.0502, corrected for 6; --draws 240 or more"
+    )
+    assert few.too_few_draws() in few.said_below()
+    assert {one.verdict for one in few.differences} == {"no difference shown"}
+    enough = compare_systems(systems, ["rsum"], pairs="all", draws=240)
+    assert not enough.too_few_draws()
+    assert enough["rsum", "b"].verdict == "better"
+    assert compare_systems(systems, ["rsum"]).draws == 2000
+    many = [System(f"{n}", systems[n % 4].results) for n in range(12)]
+    assert compare_systems(many, ["rsum"], pairs="all").draws == 2 * 2640
+
+
 def test_noise_alone_is_seldom_called_a_difference():
     found = [compare(evaluated(seed=one), evaluated(seed=one + 100), ["rsum"], draws=199) for one in range(1, 41)]
     assert sum(one["rsum"].verdict != "no difference shown" for one in found) <= 7  # of 40, 2 expected

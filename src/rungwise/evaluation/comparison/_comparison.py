@@ -322,12 +322,26 @@ class Comparison(InTables, CheckedJson):
             lines.append(f"seeds: {level} interval and p by Student's t of the seeds' paired differences")
         if len(self.pairs) > 1:
             lines.append(f"p: Holm's correction for the {len(self.pairs)} differences of a number, {systems} systems")
+        if said := self.too_few_draws():
+            lines.append(said)
         if any(test.at_most for one in self.differences for test in one.tests):
             lines.append("≤: p is at most this; the number of draws bounds it")
         if self.ends is not None:
             said = ", ".join(f"in {self.label(name)} by {one or 'nothing'}" for name, one in self.ends.items())
             lines.append(f"relevance ends {said}")
         return [*self.same, *lines, *self.remarks]
+
+    def too_few_draws(self) -> str:
+        """One line where so few draws were made that no difference can be shown; empty for most comparisons."""
+        pairs = len(self.pairs)
+        fewest = fewest_draws(pairs, self.level)
+        if self.draws >= fewest:
+            return ""
+        least = min(1.0, 2 * pairs / (self.draws + 1))
+        return (
+            f"{self.draws} draws are too few to show a difference: no p-value is below {least:.4f}, corrected for"
+            f" {pairs}; --draws {fewest} or more"
+        )
 
     def left_out(self) -> list[str]:
         """Lines that name the numbers that were not compared, with the reason."""
@@ -359,6 +373,15 @@ def label_of(place: int) -> str:
     ('A', 'AB')
     """
     return ("" if place < 26 else label_of(place // 26 - 1)) + chr(ord("A") + place % 26)
+
+
+def fewest_draws(pairs: int, level: float) -> int:
+    """Smallest number of draws with which a difference can be shown among so many pairs of systems.
+
+    >>> fewest_draws(1, 0.95), fewest_draws(91, 0.95)
+    (40, 3640)
+    """
+    return math.floor(2 * pairs / (1 - level) + 1e-9)
 
 
 def signed(value: float, unit: str) -> str:

@@ -22,6 +22,7 @@ from rungwise.evaluation.comparison._comparison import (
     Comparison,
     Difference,
     QueryChanges,
+    fewest_draws,
     label_of,
 )
 from rungwise.evaluation.comparison._system import System, alike, refuse_other_questions
@@ -47,7 +48,7 @@ def compare(
     primary: str | None = None,
     pairs: Literal["first", "all"] = "first",
     level: float = 0.95,
-    draws: int = 2000,
+    draws: int | None = None,
     seed: int = 0,
     by: str | None = None,
 ) -> Comparison:
@@ -64,7 +65,8 @@ def compare(
             compared, else the first number.
         pairs: ``"first"`` compares each system with the first one, ``"all"`` every two.
         level: Confidence level of the intervals.
-        draws: Number of draws of the bootstrap; no p-value of it is smaller than 2 / (draws + 1).
+        draws: Number of draws of the bootstrap; no p-value of it is smaller than 2 / (draws + 1). None takes 2,000, or
+            for many pairs of systems as many as Holm's correction leaves small enough p-values.
         seed: Seed of the draws.
         by: The measure, without a direction, that decides which queries fare better. None takes MRR where it is there,
             else the first measure.
@@ -84,8 +86,9 @@ def compare(
     asked, chosen = measured.asked, _primary(primary, measured.asked)
     asked = [chosen, *(name for name in asked if name != chosen)]
     _refuse_other_degrees(given, asked)
-    drawn = _drawn(given, asked, draws, seed)
     two = list(combinations(given, 2)) if pairs == "all" else [(given[0], other) for other in given[1:]]
+    draws = max(_DRAWS, 2 * fewest_draws(len(two), level)) if draws is None else draws
+    drawn = _drawn(given, asked, draws, seed)
     found = [_difference(a, b, name, drawn, level) for a, b in two for name in asked]
     methods = {one.name: one.results[0].ends for one in given}
     reads_ends = any(measure_of(name).reads_ends for name in asked) and len(set(methods.values())) > 1
@@ -115,6 +118,10 @@ def compare(
         methods if reads_ends else None,
         measured.unknown,
     )
+
+
+_DRAWS = 2000
+"""Usual number of draws of the bootstrap."""
 
 
 def measure_of(name: str) -> Measure | Total:

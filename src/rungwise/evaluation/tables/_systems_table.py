@@ -38,7 +38,7 @@ def systems_table(
     *,
     average: Literal["mean", "median"] = "mean",
     level: float = 0.95,
-    draws: int = 2000,
+    draws: int | None = None,
     seed: int = 0,
     left_out: Sequence[str] = (),
 ) -> ResultTable:
@@ -54,7 +54,7 @@ def systems_table(
         average: ``"mean"`` prints mean and deviation over trainings, ``"median"`` the training with the median rsum, or
             where that was not measured the median of the first number.
         level: Confidence level of the tests.
-        draws: Number of draws of the bootstrap.
+        draws: Number of draws of the bootstrap; None takes as many as :func:`rungwise.evaluation.compare` does.
         seed: Seed of the draws.
         left_out: What stands nowhere in the table, with the reason, one line each.
 
@@ -99,10 +99,10 @@ def systems_table(
     count = len({one.name for block in blocks for one in block.systems})
     title = f"{count} system{'s' if count > 1 else ''}" + (", the median run of each" if average == "median" else "")
     shown: set[str] = {cell.mark for block in made for line in block.lines for cell in line.cells.values()}
-    return ResultTable(title, tuple(made), (), tuple(missing), tuple(_legend(shown, tested, several, level, draws)))
+    return ResultTable(title, tuple(made), (), tuple(missing), tuple(_legend(shown, tested, several, level)))
 
 
-def _legend(shown: set[str], tested: Sequence[Comparison], several: bool, level: float, draws: int) -> Iterable[str]:
+def _legend(shown: set[str], tested: Sequence[Comparison], several: bool, level: float) -> Iterable[str]:
     if several:
         yield "±: standard deviation over seeds"
     if "best" in shown:
@@ -120,7 +120,7 @@ def _legend(shown: set[str], tested: Sequence[Comparison], several: bool, level:
     pairs = max(len(found.pairs) for found in tested)
     if pairs > 1:
         yield f"corrected by Holm for the {pairs} pairs of systems, and not for the number of measures"
-    yield from dict.fromkeys(said for found in tested for said in found.same)
+    yield from dict.fromkeys(said for found in tested for said in (found.too_few_draws(), *found.same) if said)
 
 
 def _columns(systems: Sequence[System], measures: Sequence[str]) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ def _compared(
     where: str,
     missing: list[str],
     level: float,
-    draws: int,
+    draws: int | None,
     seed: int,
 ) -> Comparison | None:
     """Differences of all pairs of systems in the numbers that all have; None where they cannot be tested."""

@@ -44,7 +44,7 @@ class Compare(JobOptions):
         split: Compare results of this split, where there are several; default test.
         relevance: Compare results by these degrees, where there are several; the beginning of their name is enough.
         level: Of the intervals.
-        draws: Of the bootstrap.
+        draws: Of the bootstrap; default 2,000, or for many systems as many as their correction needs.
         seed: Of the draws.
         by: Measure that queries are listed by, such as MRR.
         out: Write everything as JSON here.
@@ -59,7 +59,7 @@ class Compare(JobOptions):
     split: str | None = field(default=None, metadata=ADVANCED)
     relevance: str | None = field(default=None, metadata=ADVANCED)
     level: float = field(default=0.95, metadata=ADVANCED)
-    draws: int = field(default=2000, metadata=ADVANCED)
+    draws: int | None = field(default=None, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
     by: str | None = None
     out: PathOrNone = given(None, WRITTEN_FILE)
@@ -119,7 +119,7 @@ def compare(
     split: str | None = None,
     relevance: str | None = None,
     level: float = 0.95,
-    draws: int = 2000,
+    draws: int | None = None,
     seed: int = 0,
     by: str | None = None,
     out: AnyPath | None = None,
@@ -139,7 +139,7 @@ def compare(
         split: Compare results of this split, where there are several; default test.
         relevance: Compare results by these degrees, where there are several; the beginning of their name is enough.
         level: Confidence level of the intervals.
-        draws: Number of draws of the bootstrap.
+        draws: Number of draws of the bootstrap; default 2,000, or for many systems as many as their correction needs.
         seed: Seed of the draws.
         by: Measure that queries are listed by, such as MRR.
         out: Write everything as JSON here.

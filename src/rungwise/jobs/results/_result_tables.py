@@ -44,7 +44,7 @@ class TableOptions(JobOptions):
         split: Print results of this split alone.
         relevance: Print results by these degrees alone; the beginning of their name is enough.
         level: Confidence level of what is called beyond chance.
-        draws: Of the bootstrap over pictures.
+        draws: Of the bootstrap over pictures; default 2,000, or for many systems as many as their correction needs.
         seed: Of the draws.
         out: Write the table here; the end of the name says the format: .md, .tex, .csv, .json, .html or .txt.
     """
@@ -66,7 +66,7 @@ class TableOptions(JobOptions):
     split: str | None = None
     relevance: str | None = field(default=None, metadata=ADVANCED)
     level: float = field(default=0.95, metadata=ADVANCED)
-    draws: int = field(default=2000, metadata=ADVANCED)
+    draws: int | None = field(default=None, metadata=ADVANCED)
     seed: int = field(default=0, metadata=ADVANCED)
     out: PathOrNone = given(None, WRITTEN_FILE)
 
