@@ -33,6 +33,7 @@ from rungwise.jobs.evaluation import Evaluate
 from rungwise.jobs.index import MakeIndex
 from rungwise.jobs.searches import Search
 from rungwise.jobs.sources import SaveOptions
+from rungwise.jobs.studies import Study
 from rungwise.jobs.training import Running
 from rungwise.scenes import SceneConfig, generate
 from rungwise.serving import ServerSettings, background
@@ -46,6 +47,7 @@ FUNCTIONS = {
     "degrees": SaveOptions,
     "evaluate": Evaluate,
     "search": Search,
+    "study": Study,
     "train": Running,
 }
 

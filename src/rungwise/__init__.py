@@ -13,7 +13,19 @@ if TYPE_CHECKING:
     from rungwise.data import read
     from rungwise.evaluation import Comparison, Result
     from rungwise.index import Answer, Index
-    from rungwise.jobs import Run, build_index, calibrate, compare, degrees, evaluate, load, open_index, search, train
+    from rungwise.jobs import (
+        Run,
+        build_index,
+        calibrate,
+        compare,
+        degrees,
+        evaluate,
+        load,
+        open_index,
+        search,
+        study,
+        train,
+    )
 
 _PLACES = {
     "__version__": ("core.version", "__version__"),
@@ -32,6 +44,7 @@ _PLACES = {
     "open_index": ("jobs", "open_index"),
     "read": ("data", "read"),
     "search": ("jobs", "search"),
+    "study": ("jobs", "study"),
     "train": ("jobs", "train"),
 }
 """Room and name there of what the package exports."""
@@ -53,6 +66,7 @@ __all__ = [  # noqa: PLE0604, RUF100 - a list that type checkers read
     "open_index",
     "read",
     "search",
+    "study",
     "train",
 ]
 

@@ -152,7 +152,7 @@ def tasks_in_turn(
         say(task.name, f"run {number} of {len(tasks)}")
         try:
             failure = train_task(task, data_of(task), watcher)
-        except Exception as error:  # noqa: BLE001 - such as a library's; the others are trained all the same
+        except Exception as error:
             failure = RunFailure(_in_a_line(error))
         yield task, failure
         if failure is not None and failure.stopped:
@@ -215,7 +215,7 @@ def serve_run() -> None:
     try:
         task = RunTask.of_plain(values)
         failure = train_task(task, read_for(task.config), _Lines(lambda text: told(say=text)))
-    except Exception as error:  # noqa: BLE001 - whatever it is, the study goes on
+    except Exception as error:
         failure = RunFailure(_in_a_line(error))
     told(failure=None if failure is None else vars(failure))
     out.close()
@@ -353,7 +353,7 @@ def _on_worker(threads: int, values: dict[str, Any]) -> dict[str, Any] | None:
     try:
         task = RunTask.of_plain(values)
         failure = train_task(task, read_for(task.config), Watcher())
-    except Exception as error:  # noqa: BLE001 - whatever it is, the study goes on
+    except Exception as error:
         failure = RunFailure(_in_a_line(error))
     return None if failure is None else vars(failure)
 
