@@ -99,10 +99,9 @@ class StudyWork:
         if mistakes:
             many = f"{len(mistakes)} arms do not fit: " if mistakes.keys() - {next(iter(mistakes))} else ""
             raise UserError(f"{self.where}{many}{'; '.join(dict.fromkeys(mistakes.values()))}")
-        if self.asked.jobs > 1 or self.asked.ray is not None:
-            if self.given is not None and not self.path:
-                option = "--jobs" if self.asked.jobs > 1 else "--ray"
-                raise UserError(f"{option}: other processes cannot read a collection in memory; name its files as data")
+        if (self.asked.jobs > 1 or self.asked.ray is not None) and self.given is not None and not self.path:
+            option = "--jobs" if self.asked.jobs > 1 else "--ray"
+            raise UserError(f"{option}: other processes cannot read a collection in memory; name its files as data")
         for data in self._read.values():
             if (place := place_of(data)) is not None and place.resolve() == self.out.resolve():
                 raise UserError(f"--out {self.out}: holds the data; name another folder for the study")
@@ -126,7 +125,7 @@ class StudyWork:
 
     def _trial_config(self, arm: StudyArm, trial: Trial) -> TrainConfig:
         assert self.study.search is not None
-        return replace(self._config(arm, self.study.search.on, trial.values), seed=self.study.search.seed)
+        return replace(self._config(arm, self.study.search.fixed, trial.values), seed=self.study.search.seed)
 
     def _dataset(self) -> str:
         """Dataset by which a short name of a preset is completed."""

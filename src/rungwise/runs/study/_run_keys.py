@@ -18,7 +18,7 @@ from rungwise.training.config import TrainConfig
 from rungwise.training.engine import differing, started_from
 
 NUMBERS = 1
-"""Number of what trainings compute; it is raised with a change of rungwise that gives other weights for the same run."""
+"""Number of what trainings compute; a change of rungwise that gives other weights for the same run raises it."""
 
 _OF_FILES = ("start", "data.relevance", "data.judgements", "snapshot.relevance")
 """Settings that may name files, whose content counts and not their place."""

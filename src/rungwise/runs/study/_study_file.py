@@ -34,7 +34,7 @@ from rungwise.training.config import Choice, TrainConfig, load_training, merged
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,59}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_.+-]+")
 _LONGEST_VALUE = 40
-_OWN = ("name", "preset", "search")
+_OWN = ("name", "preset", "ranges")
 """Keys of an arm that are no settings of its runs."""
 _ARM_ALONE = "runs"
 """Name of the only arm of a study that names none and has no grid."""
@@ -91,7 +91,7 @@ class StudyArm:
     Attributes:
         name: Name of the arm, and of its folder.
         preset: A preset in place of that of the base; empty takes that of the base.
-        search: Ranges in place of those of the study's search; an empty mapping searches nothing for this arm.
+        ranges: Ranges in place of those of the study's search; an empty mapping searches nothing for this arm.
         settings: Settings that differ from the base, in the form of YAML; names may be dotted.
     """
 
@@ -99,7 +99,7 @@ class StudyArm:
 
     name: str
     preset: str = ""
-    search: Mapping[str, AnyRange] | None = None
+    ranges: Mapping[str, AnyRange] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -145,9 +145,9 @@ class StudySearch(Bounded):
 
     Attributes:
         by: random draws values from the ranges; grid takes all combinations of lists.
-        settings: Ranges by the dotted names of settings; an arm may have its own.
+        ranges: Ranges by the dotted names of settings; an arm may have its own.
         trials: Budget: number of trials of each arm. A grid has as many as it has combinations, and no more than this.
-        on: Settings of the trials that differ from those of the arm, such as ``data.share: 0.25``.
+        fixed: Settings of the trials that differ from those of the arm, such as ``data.share: 0.25``.
         seed: Seed of the trials' runs.
         draws: Seed of the random draws.
         measure: Measure of the validation split that chooses; its protocol and degrees stand beside it.
@@ -158,9 +158,9 @@ class StudySearch(Bounded):
     __pydantic_config__ = STRICT
 
     by: Literal["random", "grid"] = "random"
-    settings: Mapping[str, AnyRange] = field(default_factory=dict)
+    ranges: Mapping[str, AnyRange] = field(default_factory=dict)
     trials: AtLeastOne | None = None
-    on: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     seed: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
     draws: Natural = 0
     measure: str = "rsum"
@@ -230,7 +230,7 @@ class StudyConfig:
         _check_name(self.primary)
         if self.search is not None:
             if not any(self.ranges_of(arm) for arm in self.all_arms):
-                raise UserError("search: names no settings; give some with their ranges, or leave search out")
+                raise UserError("search: names no ranges; give some by the names of settings, or leave search out")
             for arm in self.all_arms:
                 self._check_ranges(arm)
 
@@ -264,7 +264,7 @@ class StudyConfig:
         """The ranges that are searched for an arm."""
         if self.search is None:
             return {}
-        return self.search.settings if arm.search is None else arm.search
+        return self.search.ranges if arm.ranges is None else arm.ranges
 
     def points(self) -> Iterator[dict[str, Any]]:
         """All combinations of the grid's values; one without settings where there is no grid."""
