@@ -17,6 +17,7 @@ from rungwise.jobs.evaluation import evaluate, place_of
 from rungwise.jobs.sources import degrees
 from rungwise.jobs.studies._arm_tables import TABLES, spreads_of, write_tables
 from rungwise.jobs.studies._outcome import StudiedRun, StudyOutcome
+from rungwise.jobs.training import fetch_weights
 from rungwise.parts import named_modules
 from rungwise.relevance.config import names_source, source_config
 from rungwise.runs import Spread, is_run_folder, keep_result
@@ -215,6 +216,9 @@ class StudyWork:
         ]
         for run in (*trials, *known):  # whatever stands in the way is said before anything is trained
             run.state(again=self.asked.again)
+        for config in {digest_of_json(to_plain(run.config.model)): run.config for run in (*trials, *known)}.values():
+            if self.data_of(config).features is None:
+                fetch_weights(config)
         self.record.write(self.out)
         self._train(trials)
         if self.stopped:

@@ -13,7 +13,7 @@ import torch
 
 from rungwise.core.compute import choose_device
 from rungwise.core.formats import IN_FILE
-from rungwise.encoders import native_bfloat16
+from rungwise.encoders import native_bfloat16, trained_in
 from rungwise.training.config import TrainConfig
 
 _PROCESSOR = Path("/proc/cpuinfo")
@@ -52,7 +52,7 @@ def machine_of(config: TrainConfig, device: str | None = None) -> Machine:
     place = torch.device(choose_device(device))
     native = native_bfloat16(place)
     stages = [one for _, one in config.stage_configs()] or [config]
-    resolved = dict.fromkeys(one.precision if one.precision != "auto" else _auto(native) for one in stages)
+    resolved = dict.fromkeys(trained_in(one.precision, place) for one in stages)
     return Machine(
         place.type,
         _name_of(place)[:_LONGEST_NAME],
@@ -61,11 +61,6 @@ def machine_of(config: TrainConfig, device: str | None = None) -> Machine:
         torch.get_num_threads(),
         torch.__version__,
     )
-
-
-def _auto(native: bool) -> str:
-    """The precision that a training takes for ``auto`` (:mod:`rungwise.training.engine`)."""
-    return "bfloat16" if native else "float32"
 
 
 def _name_of(device: torch.device) -> str:
