@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core import from_plain, to_plain
-from rungwise.runs import SAME_NUMBERS
+from rungwise.runs._systems import SAME_NUMBERS
 from rungwise.runs.study import RunIdentity, changes, data_hash_of, identity_of_run
 from rungwise.training.config import TrainConfig
 from tests.training.conftest import small_config

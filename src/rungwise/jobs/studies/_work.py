@@ -9,15 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rungwise.core import UserError, digest_of_json, is_regular, to_plain
-from rungwise.data import ImageCaptions, dataset_of, read, why_untrained
-from rungwise.evaluation import Result
+from rungwise.core import UserError, digest_of_json, is_regular, require_there, to_plain
+from rungwise.data import ImageCaptions, dataset_of, read, why_untrained, with_splits
+from rungwise.evaluation import Result, protocol_named
 from rungwise.jobs._terminal import chosen_device, console, say, say_issues
 from rungwise.jobs.evaluation import evaluate, place_of
 from rungwise.jobs.sources import degrees
 from rungwise.jobs.studies._arm_tables import TABLES, spreads_of, write_tables
 from rungwise.jobs.studies._outcome import StudiedRun, StudyOutcome
 from rungwise.jobs.training import fetch_weights
+from rungwise.metrics import Measure, parse_all
 from rungwise.parts import named_modules
 from rungwise.relevance.config import names_source, source_config
 from rungwise.runs import Spread, is_run_folder, keep_result
@@ -51,6 +52,7 @@ from rungwise.runs.study import (
     trained_data,
     trials_of,
 )
+from rungwise.scenes import own_degrees
 from rungwise.training import MODEL
 from rungwise.training.config import TrainConfig, with_origins
 from rungwise.training.fit import check_fits
@@ -72,7 +74,6 @@ class StudyWork:
         self.study, self.asked, self.out = study, asked, out
         self.where = f"{asked.place}: " if asked.place else ""
         self._read: dict[tuple[str, str, str, bool], ImageCaptions] = {}
-        self._hashes: dict[int, str] = {}
         self._degrees: dict[tuple[str, int, str], Any] = {}
         self._identities: dict[str, RunIdentity] = {}
         given = asked.data
@@ -87,25 +88,56 @@ class StudyWork:
 
     def _check(self) -> None:
         """Build every configuration, and refuse what does not fit before anything is trained."""
-        mistakes: dict[str, str] = {}
+        mistakes: dict[str, list[str]] = {}
         for arm in self.study.all_arms:
             try:
                 for config in self._possible(arm):
-                    data = self.data_of(config)
-                    check_fits(config, data)
-                    if why := why_untrained(data, config.data.train, config.data.validation):
-                        raise UserError(f"arm {arm.name}: {data.name}: {why}")
+                    self._check_run(config)
             except UserError as error:
-                mistakes[arm.name] = " ".join(str(error).split())
-        if mistakes:
-            many = f"{len(mistakes)} arms do not fit: " if mistakes.keys() - {next(iter(mistakes))} else ""
-            raise UserError(f"{self.where}{many}{'; '.join(dict.fromkeys(mistakes.values()))}")
+                said = " ".join(str(error).split()).removeprefix(f"arm {arm.name}: ")
+                mistakes.setdefault(said, []).append(arm.name)
+        lines = [f"arm{'s' if names[1:] else ''} {', '.join(names)}: {said}" for said, names in mistakes.items()]
+        for data in self._read.values() if self.given is None else [self.given]:
+            lines += self._unanswerable(data)
+        if lines:
+            many = f"{len(lines)} mistakes: " if lines[1:] else ""
+            raise UserError(f"{self.where}{many}{'; '.join(dict.fromkeys(lines))}")
         if (self.asked.jobs > 1 or self.asked.ray is not None) and self.given is not None and not self.path:
             option = "--jobs" if self.asked.jobs > 1 else "--ray"
             raise UserError(f"{option}: other processes cannot read a collection in memory; name its files as data")
         for data in self._read.values():
             if (place := place_of(data)) is not None and place.resolve() == self.out.resolve():
                 raise UserError(f"--out {self.out}: holds the data; name another folder for the study")
+
+    def _check_run(self, config: TrainConfig) -> None:
+        """Refuse a run whose data or files do not fit its configuration."""
+        data = self.data_of(config)
+        check_fits(config, data)
+        if why := why_untrained(data, config.data.train, config.data.validation):
+            raise UserError(f"{data.name}: {why}")
+        self._identity(config)
+
+    def _unanswerable(self, data: ImageCaptions) -> list[str]:
+        """A line for each question of the evaluation that could not be answered after all the training."""
+        split = with_splits(data)
+        if self.study.test == "none" or _TEST not in split.splits:
+            return []
+        test, found = split.split(_TEST), []
+        for number, question in enumerate(self.study.evaluation, 1):
+            try:
+                protocol_named(question.protocol).folds(test.image_of_caption, len(test))
+                if question.relevance and names_source(question.relevance):
+                    source_config(question.relevance)
+                elif question.relevance and not Path(question.relevance).exists():
+                    raise UserError(f"relevance: {question.relevance} is neither a source nor a folder; correct it")
+                graded = [one for one in parse_all(question.measures) if isinstance(one, Measure) and one.graded]
+                if graded and not question.relevance and own_degrees(place_of(data), test) is None:
+                    raise UserError(f"{graded[0]} needs degrees of relevance; name a source or a folder as relevance")
+                for place in question.positives:
+                    require_there(Path(place))
+            except UserError as error:
+                found.append(f"evaluation, question {number}: {' '.join(str(error).split())}")
+        return found
 
     def _possible(self, arm: StudyArm) -> Iterator[TrainConfig]:
         """All configurations that runs of an arm may get."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -71,7 +70,7 @@ def _name_of(device: torch.device) -> str:
     except OSError:  # on systems without this file
         lines = []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, platform.processor() or os.uname().machine)
+    return next(named, platform.machine())
 
 
 def one_kind(machines: Mapping[str, Sequence[Machine]]) -> tuple[bool, tuple[str, ...]]:

@@ -65,12 +65,14 @@ class DrawRange(Bounded):
         super().__post_init__()
         said = [one for one in (self.uniform, self.log_uniform, self.choice or None) if one is not None]
         if len(said) != 1:
-            raise UserError("give one of uniform: [low, high], log_uniform: [low, high] and choice: [...]")
+            raise UserError(
+                "search: a range is one of uniform: [low, high], log_uniform: [low, high] and a list of values"
+            )
         bounds = self.uniform or self.log_uniform
         if bounds is not None and bounds[0] >= bounds[1]:
-            raise UserError(f"the range {list(bounds)} is empty; give the lower number first")
+            raise UserError(f"search: the range {list(bounds)} is empty; give the lower number first")
         if self.log_uniform is not None and self.log_uniform[0] <= 0:
-            raise UserError(f"log_uniform: {list(self.log_uniform)} must lie above 0")
+            raise UserError(f"search: log_uniform: {list(self.log_uniform)} must lie above 0")
 
 
 AnyRange = Annotated[DrawRange, BeforeValidator(_ranges)]
@@ -105,8 +107,8 @@ class StudyArm:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise UserError(
-                f"{self.name[:80]!r} names no folder; take up to 60 letters, digits, -, _, + and ., a letter or digit"
-                " first"
+                f"arms: {self.name[:80]!r} names no folder; take up to 60 letters, digits, -, _, + and ., a letter or"
+                " digit first"
             )
 
 
@@ -131,8 +133,11 @@ class StudyQuestion(Bounded):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        protocol_named(self.protocol)
-        parse_all(self.measures)
+        try:
+            protocol_named(self.protocol)
+            parse_all(self.measures)
+        except UserError as error:
+            raise UserError(f"evaluation: {error}") from None
 
 
 def _source_text(value: Any) -> Any:
@@ -170,8 +175,8 @@ class StudySearch(Bounded):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.by == "random" and self.trials is None:
-            raise UserError("trials is missing: it is the budget of each arm")
-        Choice(self.measure, self.protocol)
+            raise UserError("search: trials is missing; it is the budget of each arm")
+        _checked_choice(self.measure, self.protocol, "search")
 
     @property
     def choice(self) -> Choice:
@@ -227,7 +232,7 @@ class StudyConfig:
         for name, count in Counter(one.name.lower() for one in self.arms).items():
             if count > 1:
                 raise UserError(f"arms: {count} are named {name!r}; give each a name of its own")
-        _check_name(self.primary)
+        _checked_choice(self.primary, "full", "primary")
         if self.search is not None:
             if not any(self.ranges_of(arm) for arm in self.all_arms):
                 raise UserError("search: names no ranges; give some by the names of settings, or leave search out")
@@ -363,11 +368,12 @@ def _opened(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
     return found
 
 
-def _check_name(measure: str) -> None:
+def _checked_choice(measure: str, protocol: str, where: str) -> None:
+    """Refuse a measure or protocol that is not known."""
     try:
-        Choice(measure)
+        Choice(measure, protocol)
     except UserError as error:
-        raise UserError(f"primary: {str(error).removeprefix('snapshot.measure: ')}") from None
+        raise UserError(f"{where}: {str(error).removeprefix('snapshot.')}") from None
 
 
 def _point_names(points: Sequence[Mapping[str, Any]]) -> list[str]:
