@@ -23,6 +23,7 @@ from rungwise.parts import named_modules
 from rungwise.relevance.config import names_source, source_config
 from rungwise.runs import Spread, is_run_folder, keep_result
 from rungwise.runs.study import (
+    RUN_RECORD,
     STUDY_RECORD,
     ChosenTrial,
     Opening,
@@ -390,7 +391,8 @@ class StudyWork:
     def _answer(self, run: PlannedRun, question: StudyQuestion, split: str) -> Result:
         """The answer of a run's model to a question; one that is kept is not asked again."""
         record = StudyRun.read(run.folder)
-        assert record is not None
+        if record is None:  # somebody took it away meanwhile
+            raise UserError(f"{run.folder}: its {RUN_RECORD} is gone; give the command again")
         asked = digest_of_json([split, to_plain(question)])
         place = record.answers.get(asked)
         if place is not None and is_regular(run.folder / place):
