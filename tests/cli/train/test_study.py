@@ -51,7 +51,7 @@ def test_a_study_prints_a_plan_then_its_table(file, tmp_path, capsys):
     assert main(["study", "s.yaml", "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"  max/seed-0 +missing", lines[0])
-    assert lines[-2:] == ["4 runs: 4 missing", "still to do: no run like 4 of them is timed yet"]
+    assert lines[-2:] == ["4 runs: 4 missing", "still to do: 4 runs of a kind that is not timed yet"]
     assert not (tmp_path / "s").exists()
     assert main(["study", "s.yaml", "--cache", "cache"]) == 0
     lines = capsys.readouterr().out.splitlines()

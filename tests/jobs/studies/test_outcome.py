@@ -30,7 +30,7 @@ def test_a_plan_prints_its_runs():
         "  max/seed-1  begun, epoch 1 of 2",
         "  sum/seed-0  waiting for the search",
     ]
-    assert PLAN.time_left() == "about 2 min one after the other; no run like 1 of them is timed yet"
+    assert PLAN.time_left() == "about 90 s one after the other; and 1 run of a kind that is not timed yet"
     assert StudyOutcome(Path("out"), ()).time_left() == ""
     assert list(PLAN.to_frame().index) == ["max/seed-0", "max/seed-1", "sum/seed-0"]
     assert os.fspath(PLAN) == "out"

@@ -5,7 +5,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.core.disk.locks import LOCK
-from rungwise.runs.study import RunState, RunTask, StudyRun, remaining_seconds, remove_run
+from rungwise.runs.study import RunTask, StudyRun, StudyRunState, remaining_seconds, remove_run
 from rungwise.runs.study._running import train_task
 from rungwise.training.config._stage import Stage
 from rungwise.training.tracking import Watcher
@@ -16,11 +16,11 @@ def test_a_run_is_missing_begun_or_done(planned, coloured, cache):
     config = small_config()
     run = planned(config)
     assert run.name == "max/seed-0"
-    assert run.state() == RunState("missing")
+    assert run.state() == StudyRunState("missing")
     run.folder.mkdir(parents=True)
     (run.folder / LOCK).touch()
     StudyRun.of(run.identity).write(run.folder)
-    assert run.state() == RunState("missing")
+    assert run.state() == StudyRunState("missing")
     task = RunTask(run.name, config, run.folder, run.identity, cache, "cpu")
     assert train_task(task, coloured, Watcher()) is None
     state = run.state()
@@ -42,7 +42,7 @@ def test_a_run_of_other_settings_is_refused_and_may_be_made_again(planned):
         f"{run.folder}: is of other settings: batch_size: 8 then, 16 now; clip_norm: 2.0 then, 1.0 now; --again trains"
         " it anew, another --out keeps it"
     )
-    assert other.state(again=True) == RunState("missing")
+    assert other.state(again=True) == StudyRunState("missing")
     remove_run(run)
     assert run.folder.exists()
     (run.folder / "notes.txt").touch()
@@ -76,11 +76,11 @@ def test_the_time_left_follows_from_what_was_timed(planned):
     one, other = small_config(), replace(small_config(), seed=1)
     runs = [planned(one), planned(other), planned(one, "sum"), planned(other, "sum"), planned(one, "odd")]
     states = [
-        RunState("done", 2, 10.0),
-        RunState("missing"),
-        RunState("begun", 1, 4.0),
-        RunState("missing"),
-        RunState("missing"),
+        StudyRunState("done", 2, 10.0),
+        StudyRunState("missing"),
+        StudyRunState("begun", 1, 4.0),
+        StudyRunState("missing"),
+        StudyRunState("missing"),
     ]
     assert remaining_seconds(runs, states) == (14.0, 2)
     assert remaining_seconds([], []) == (0.0, 0)

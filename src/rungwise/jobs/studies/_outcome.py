@@ -121,7 +121,8 @@ class StudyOutcome(InTables, os.PathLike[str]):
     def time_left(self) -> str:
         """What is known of the time that the missing runs take; empty where nothing is missing."""
         known = f"about {format_duration(self.seconds_left)} one after the other" if self.seconds_left else ""
-        other = f"no run like {self.untimed} of them is timed yet" if self.untimed else ""
+        runs = "1 run" if self.untimed == 1 else f"{self.untimed} runs"
+        other = f"{'and ' if known else ''}{runs} of a kind that is not timed yet" if self.untimed else ""
         return "; ".join(filter(None, (known, other)))
 
     def _title(self) -> str:

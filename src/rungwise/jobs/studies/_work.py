@@ -30,15 +30,15 @@ from rungwise.runs.study import (
     PlannedRun,
     RunFailure,
     RunIdentity,
-    RunState,
     RunTask,
     StudyArm,
     StudyConfig,
     StudyQuestion,
     StudyRecord,
     StudyRun,
+    StudyRunState,
     StudySystem,
-    Trial,
+    StudyTrial,
     TriedSettings,
     best_trial,
     data_hash_of,
@@ -157,7 +157,7 @@ class StudyWork:
         modules = tuple(dict.fromkeys((*config.modules, *named_modules())))
         return with_origins(replace(config, data=replace(config.data, path=path), modules=modules))
 
-    def _trial_config(self, arm: StudyArm, trial: Trial) -> TrainConfig:
+    def _trial_config(self, arm: StudyArm, trial: StudyTrial) -> TrainConfig:
         assert self.study.search is not None
         return replace(self._config(arm, self.study.search.fixed, trial.values), seed=self.study.search.seed)
 
@@ -517,7 +517,7 @@ class StudyWork:
         winner: str = "",
         notes: Sequence[str] = (),
     ) -> StudyOutcome:
-        states: list[RunState] = [run.state(again=self.asked.again) for run in runs]
+        states: list[StudyRunState] = [run.state(again=self.asked.again) for run in runs]
         seconds, untimed = remaining_seconds(runs, states)
         shown = [
             StudiedRun(run.name, run.folder, state.word, state.epoch, run.epochs)

@@ -23,7 +23,7 @@ from ._study_file import StudySystem as StudySystem
 from ._study_file import load_study as load_study
 from ._study_file import study_of as study_of
 from ._study_plan import PlannedRun as PlannedRun
-from ._study_plan import RunState as RunState
+from ._study_plan import StudyRunState as StudyRunState
 from ._study_plan import remaining_seconds as remaining_seconds
 from ._study_plan import remove_run as remove_run
 from ._study_record import RUN_RECORD as RUN_RECORD
@@ -34,6 +34,6 @@ from ._study_record import StudyRecord as StudyRecord
 from ._study_record import StudyRun as StudyRun
 from ._study_record import TriedSettings as TriedSettings
 from ._study_record import opened_for_others as opened_for_others
-from ._trials import Trial as Trial
+from ._trials import StudyTrial as StudyTrial
 from ._trials import best_trial as best_trial
 from ._trials import trials_of as trials_of

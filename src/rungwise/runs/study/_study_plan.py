@@ -27,7 +27,7 @@ _MOST_CHANGES = 4
 
 
 @dataclass(frozen=True)
-class RunState:
+class StudyRunState:
     """How far a run of a study is.
 
     Attributes:
@@ -71,7 +71,7 @@ class PlannedRun:
         """Number of epochs of all its stages."""
         return sum(one.total_epochs for one in [stage for _, stage in self.config.stage_configs()] or [self.config])
 
-    def state(self, *, again: bool = False) -> RunState:
+    def state(self, *, again: bool = False) -> StudyRunState:
         """How far it is.
 
         Args:
@@ -81,7 +81,7 @@ class PlannedRun:
             UserError: If its folder holds something else, or a run with other settings.
         """
         if not self.folder.exists():
-            return RunState("missing")
+            return StudyRunState("missing")
         if not self.folder.is_dir():
             raise UserError(f"{self.folder}: a file stands where the run is to be; move it, or name another --out")
         record = StudyRun.read(self.folder)
@@ -91,10 +91,10 @@ class PlannedRun:
                     f"{self.folder}: holds {others[0]}, which this study did not make; move the folder, or name another"
                     " --out"
                 )
-            return RunState("missing")
+            return StudyRunState("missing")
         if record.key != self.identity.key:
             if again:
-                return RunState("missing")
+                return StudyRunState("missing")
             found = changes(record.identity, self.identity)
             more = [f"{len(found) - _MOST_CHANGES} more"] if len(found) > _MOST_CHANGES else []
             raise UserError(
@@ -103,10 +103,10 @@ class PlannedRun:
             )
         epoch, seconds = _spent(self.folder)
         if record.finished and is_run_folder(self.folder):
-            return RunState("done", epoch, seconds)
+            return StudyRunState("done", epoch, seconds)
         if is_begun(self.folder):
-            return RunState("begun", epoch, seconds)
-        return RunState("missing")
+            return StudyRunState("begun", epoch, seconds)
+        return StudyRunState("missing")
 
 
 def remove_run(run: PlannedRun) -> None:
@@ -125,7 +125,7 @@ def remove_run(run: PlannedRun) -> None:
     shutil.rmtree(run.folder)
 
 
-def remaining_seconds(runs: Iterable[PlannedRun], states: Iterable[RunState]) -> tuple[float, int]:
+def remaining_seconds(runs: Iterable[PlannedRun], states: Iterable[StudyRunState]) -> tuple[float, int]:
     """Seconds that the runs take which are not done, one after the other, and the number of runs that nobody timed.
 
     A run takes what the finished ones of its system took on average, or what its own finished epochs let expect.

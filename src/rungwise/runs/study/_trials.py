@@ -18,7 +18,7 @@ _DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Trial:
+class StudyTrial:
     """One trial of an arm.
 
     Attributes:
@@ -30,7 +30,7 @@ class Trial:
     values: Mapping[str, Any]
 
 
-def trials_of(study: StudyConfig, arm: StudyArm) -> tuple[Trial, ...]:
+def trials_of(study: StudyConfig, arm: StudyArm) -> tuple[StudyTrial, ...]:
     """The trials of an arm; none where nothing is searched for it.
 
     Random values of a setting follow from the seed of the draws and the name of the setting alone. So arms with the
@@ -41,10 +41,10 @@ def trials_of(study: StudyConfig, arm: StudyArm) -> tuple[Trial, ...]:
         return ()
     if search.by == "grid":
         points = product(*(one.choice for one in ranges.values()))
-        return tuple(Trial(at, dict(zip(ranges, point, strict=True))) for at, point in enumerate(points, 1))
+        return tuple(StudyTrial(at, dict(zip(ranges, point, strict=True))) for at, point in enumerate(points, 1))
     assert search.trials is not None
     drawn = {name: _drawn(one, name, search) for name, one in ranges.items()}
-    return tuple(Trial(at + 1, {name: own[at] for name, own in drawn.items()}) for at in range(search.trials))
+    return tuple(StudyTrial(at + 1, {name: own[at] for name, own in drawn.items()}) for at in range(search.trials))
 
 
 def best_trial(search: StudySearch, values: Sequence[float]) -> int:
