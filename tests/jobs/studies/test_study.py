@@ -1,3 +1,5 @@
+"""Mistakes in a call, and where a study lies. Also tests rungwise.jobs.studies._study_options."""
+
 import pytest
 
 import rungwise

@@ -60,7 +60,7 @@ from rungwise.training.fit import check_fits
 from rungwise.training.tracking import TerminalWatcher
 
 if TYPE_CHECKING:
-    from rungwise.jobs.studies._study import Study
+    from rungwise.jobs.studies._study_options import Study
 
 TRIALS = ".trials"
 """Folder of the trials in that of the study; its name keeps them out of tables of the runs in the study's folder."""
