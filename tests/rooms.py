@@ -97,7 +97,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     ),
     "jobs": (
         "terminal", "python_values", "options", "job", "models", "load", "sources", "evaluation", "training",
-        "index", "searches", "calibration", "results",
+        "index", "searches", "calibration", "results", "studies",
     ),
     "language": (
         "model_folders", "scene_graphs", "tokenisers", "phrases", "word_vectors", "sentence_models", "stemming",
@@ -119,7 +119,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "storage", "base", "caption_pairs", "captions", "human", "array", "lexical", "embedding", "precomputed",
         "scene_graph", "description", "combine", "config", "agreement",
     ),
-    "runs": ("results", "systems", "seeds", "table_rows", "verification", "curves"),
+    "runs": ("results", "seeds", "systems", "table_rows", "verification", "curves", "study"),
     "serving": (
         "ids", "limits", "metrics", "pages", "queues", "schemas", "access", "client", "state", "common_app",
         "workload", "routes", "app", "server",

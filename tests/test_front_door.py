@@ -33,6 +33,7 @@ from rungwise.jobs.evaluation import Evaluate
 from rungwise.jobs.index import MakeIndex
 from rungwise.jobs.searches import Search
 from rungwise.jobs.sources import SaveOptions
+from rungwise.jobs.studies import Study
 from rungwise.jobs.training import Running
 from rungwise.scenes import SceneConfig, generate
 from rungwise.serving import ServerSettings, background
@@ -47,6 +48,7 @@ FUNCTIONS = {
     "evaluate": Evaluate,
     "plot": Plot,
     "search": Search,
+    "study": Study,
     "table": TableOptions,
     "train": Running,
 }

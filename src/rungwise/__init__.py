@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         open_index,
         plot,
         search,
+        study,
         table,
         train,
     )
@@ -46,6 +47,7 @@ _PLACES = {
     "plot": ("jobs", "plot"),
     "read": ("data", "read"),
     "search": ("jobs", "search"),
+    "study": ("jobs", "study"),
     "table": ("jobs", "table"),
     "train": ("jobs", "train"),
 }
@@ -69,6 +71,7 @@ __all__ = [  # noqa: PLE0604, RUF100 - a list that type checkers read
     "plot",
     "read",
     "search",
+    "study",
     "table",
     "train",
 ]

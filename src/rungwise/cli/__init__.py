@@ -18,6 +18,7 @@ COMMANDS = {
     "inspect": "what a folder of pictures and captions holds, and what is odd in it",
     "presets": "the presets of train, and the printed rows that they stand for",
     "train": "train a joint embedding from a preset or a configuration file",
+    "study": "many runs from one file: trained, chosen on validation, tested",
     "evaluate": "how good a model's rankings are",
     "table": "a table that a paper prints, with your runs in it",
     "compare": "whether one model ranks better than another beyond chance",
@@ -45,12 +46,13 @@ _MODULES = {
     **dict.fromkeys(("export", "push"), "models._{}"),
     **dict.fromkeys(("check", "plan"), "index._{}"),
     "presets": "train._presets",
+    "study": "train._study",
     "import": "models._import_model",
 }
 """Modules of commands that are no modules of the same name beside this one."""
 
 _EXTRAS = {
-    **dict.fromkeys(("train", "evaluate", "import", "push", "export"), "train"),
+    **dict.fromkeys(("train", "study", "evaluate", "import", "push", "export"), "train"),
     **dict.fromkeys(("index", "search", "check", "plan", "verify", "calibrate"), "search"),
     **dict.fromkeys(("demo", "grade", "serve", "token"), "serve"),
 }

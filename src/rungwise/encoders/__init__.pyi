@@ -15,6 +15,7 @@ from ._precision import Precision as Precision
 from ._precision import computed_in as computed_in
 from ._precision import computing as computing
 from ._precision import native_bfloat16 as native_bfloat16
+from ._precision import trained_in as trained_in
 from ._preprocessing import Preprocessing as Preprocessing
 from ._sides import PREPROCESSING as PREPROCESSING
 from ._sides import TOKENIZER as TOKENIZER

@@ -134,6 +134,17 @@ def native_bfloat16(device: torch.device) -> bool:
     return any(can.get(name, False) for name in ("avx512_bf16", "amx_bf16", "arm_bf16", "bf16"))
 
 
+def trained_in(precision: str, device: torch.device) -> str:
+    """Precision in which encoders are trained on a device: ``auto`` is bfloat16 where that is native, else float32.
+
+    >>> trained_in("float16", torch.device("cpu"))
+    'float16'
+    """
+    if precision != "auto":
+        return precision
+    return "bfloat16" if native_bfloat16(device) else "float32"
+
+
 def _timed(encode: Callable[[Tensor], Tensor], pictures: Tensor) -> tuple[Tensor, float]:
     """Features, and the seconds of the faster of two runs."""
     with torch.inference_mode():

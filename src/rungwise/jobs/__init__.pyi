@@ -58,5 +58,8 @@ from .results import table as table
 from .searches import open_index as open_index
 from .searches import search as search
 from .sources import degrees as degrees
+from .studies import Study as Study
+from .studies import studied as studied
+from .studies import study as study
 from .training import Run as Run
 from .training import train as train

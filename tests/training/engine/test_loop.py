@@ -31,7 +31,6 @@ from rungwise.similarity import Cosine, Inner, Order, ShiftedCosine, Similarity
 from rungwise.training.batches import BatchDegrees
 from rungwise.training.config import DataConfig, LossConfig, TrainConfig, config_of, load_config
 from rungwise.training.engine import _loop as loop
-from rungwise.training.engine import _preparation as preparation
 from rungwise.training.engine import train
 from rungwise.training.engine._run_degrees import OfPart
 from rungwise.training.steps._stopwatch import SPENT
@@ -146,7 +145,9 @@ def test_auto_is_bfloat16_where_the_device_has_it(
         return load_file(folder / "model" / "model.safetensors")
 
     for precision in ("float32", "bfloat16"):
-        monkeypatch.setattr(preparation, "native_bfloat16", lambda _, native=precision == "bfloat16": native)
+        monkeypatch.setattr(
+            "rungwise.encoders._precision.native_bfloat16", lambda _, native=precision == "bfloat16": native
+        )
         diary, out = Diary(), tmp_path / f"auto {precision}"
         train(replace(trained_run.config, precision="auto"), coloured, out, cache=cache, watcher=diary)
         assert any("training in float32" in line for line in diary.said) == (precision == "float32")

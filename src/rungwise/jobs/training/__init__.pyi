@@ -6,5 +6,6 @@ from ._options import refuse_without_data as refuse_without_data
 from ._seeds import check_seeds as check_seeds
 from ._seeds import spread_text as spread_text
 from ._train import Run as Run
+from ._train import fetch_weights as fetch_weights
 from ._train import go as go
 from ._train import train as train

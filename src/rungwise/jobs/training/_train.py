@@ -269,7 +269,7 @@ def go(config: AnyRunConfig, asked: Running, data: ImageCaptions | None = None) 
         remedy = f"; name the splits to train on, such as --data.train {' '.join(others)}" if others else ""
         raise UserError(f"{data.name}: {why}{remedy}")
     if data.features is None and is_first():
-        _fetch_weights(config)
+        fetch_weights(config)
     split = with_validation(with_splits(data), config.data.train, config.data.validation)
     if is_first():
         say(f"{data.name}: {len(data)} pictures, {len(data.captions)} captions")
@@ -324,7 +324,7 @@ def _nested(name: str, value: Any) -> dict[str, Any]:
     return found
 
 
-def _fetch_weights(config: AnyRunConfig) -> None:
+def fetch_weights(config: AnyRunConfig) -> None:
     """Fetch the weights that a run begins with, so that without a network it ends before a picture is read."""
     from rungwise.encoders.images import ImageConfig
     from rungwise.training.config import TrainConfig, WholeModel

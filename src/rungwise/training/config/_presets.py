@@ -221,11 +221,11 @@ def _import_modules(settings: Mapping[str, Any], path: Path) -> None:
     import_named(modules, option=f"{path}: modules")
 
 
-def load_training(name_or_file: str) -> TrainConfig:
+def load_training(name_or_file: str, dataset: str = "") -> TrainConfig:
     """Read a configuration as :func:`load_config` does, if it is a training in steps."""
     from rungwise.training.config._run import TrainConfig
 
-    config = load_config(name_or_file)
+    config = load_config(name_or_file, dataset)
     if not isinstance(config, TrainConfig):
         raise UserError(f"{name_or_file}: a fit, not a training in steps; give another preset")
     return config

@@ -17,7 +17,7 @@ from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
 from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, Issue, with_share
-from rungwise.encoders import computed_in, native_bfloat16
+from rungwise.encoders import computed_in, trained_in
 from rungwise.losses import Loss, warm_up
 from rungwise.models import DualEncoder, Pairs, TrainableScorer, captions_of, resident, texts_at
 from rungwise.relevance import Degrees, Relevance, as_degrees
@@ -295,12 +295,10 @@ def _autocast(device: torch.device, precision: str) -> AbstractContextManager[An
 
 def _precision(config: TrainConfig, device: torch.device, say: Callable[[str], None]) -> str:
     """Precision of the encoders on this device."""
-    if config.precision != "auto":
-        return config.precision
-    if native_bfloat16(device):
-        return "bfloat16"
-    say(f"training in float32: {device.type} has no instructions for bfloat16 here, so that it would take longer")
-    return "float32"
+    found = trained_in(config.precision, device)
+    if config.precision == "auto" and found == "float32":
+        say(f"training in float32: {device.type} has no instructions for bfloat16 here, so that it would take longer")
+    return found
 
 
 def _updates(config: TrainConfig, model: TrainableScorer, loss: Loss) -> OptimizerStep:
