@@ -57,9 +57,9 @@ def test_a_study_prints_a_plan_then_its_table(file, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "max/seed-0: run 1 of 4" in lines
     assert "sum/seed-1: done" in lines
-    at = lines.index("test split, mean ± deviation of 2 seeds")
-    assert lines[at + 1].split()[:2] == ["system", "rsum"]
-    assert [line.split()[0] for line in lines[at + 2 : at + 4]] == ["max", "sum"]
+    at = lines.index("test split, 2 seeds")
+    assert sum(line.startswith(("max, 2 seeds", "sum, 2 seeds")) for line in lines[at:]) >= 2
+    assert any("rsum" in line for line in lines[at:])
     assert all(len(line) <= 80 for line in lines[at:])
     assert lines[-1] == "4 runs: 4 done"
     assert main(["study", "s.yaml", "--cache", "cache", "--dry-run"]) == 0

@@ -7,7 +7,17 @@ import pytest
 import rungwise
 from tests.runs.study.conftest import _no_waiting_for_the_disk, base, cache, coloured
 
-__all__ = ["_no_waiting_for_the_disk", "base", "cache", "coloured"]
+
+def numbers(found):
+    """Mean and deviation of each number of each system in the table of a study."""
+    return {
+        line.name.partition(",")[0]: {name: (cell.value, cell.deviation) for name, cell in line.cells.items()}
+        for block in (found.table.blocks if found.table else ())
+        for line in block.lines
+    }
+
+
+__all__ = ["_no_waiting_for_the_disk", "base", "cache", "coloured", "numbers"]
 
 ARMS = [{"name": "max"}, {"name": "sum", "loss": "sum_of_hinges"}]
 

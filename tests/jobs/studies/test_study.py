@@ -6,6 +6,7 @@ import rungwise
 from rungwise.core import UserError
 from rungwise.jobs.studies import Study
 from rungwise.runs.study import StudyConfig
+from tests.jobs.studies.conftest import numbers
 
 
 def test_the_folder_is_what_is_said_last(tmp_path):
@@ -36,5 +37,5 @@ def test_a_mistake_is_one_line(file, options, said, tmp_path):
 def test_a_study_may_be_given_as_a_value(study, tested, base, tmp_path, cache):
     config = StudyConfig(base=base, seeds=(0,))
     found = rungwise.study(config, data=tested, out=tmp_path / "value", cache=cache, device="cpu", quiet=True)
-    assert list(found.spreads) == ["runs"]
-    assert study(arms=[], seeds=[0]).spreads == found.spreads
+    assert list(numbers(found)) == ["runs"]
+    assert study(arms=[], seeds=[0]).table == found.table

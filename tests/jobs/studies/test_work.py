@@ -1,9 +1,11 @@
 """What a study does, in which order, and what it does not do twice."""
 
+import csv
 import json
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from rungwise.core import UserError
@@ -15,6 +17,7 @@ from rungwise.runs import find_runs, systems_of
 from rungwise.runs.study import RUN_RECORD, Machine, StudyRecord, StudyRun
 from rungwise.runs.study import _running as running
 from rungwise.training import CHECKPOINT
+from tests.jobs.studies.conftest import numbers
 
 SEARCH = {"trials": 2, "ranges": {"loss.margin": {"uniform": [0.1, 0.4]}}, "fixed": {"data.share": 0.5}}
 
@@ -64,11 +67,12 @@ def test_every_run_is_trained_once_and_is_a_run_of_a_system(study, trained, tmp_
     for system in systems:
         ((question, results),) = system.results().items()
         assert (question.split, len(results)) == ("test", 2)
-        assert found.spreads[system.name]["rsum"].values == tuple(one["rsum"] for one in results)
+        values = [one["rsum"] for one in results]
+        assert numbers(found)[system.name]["rsum"] == pytest.approx((np.mean(values), np.std(values, ddof=1)))
     before = weights(tmp_path / "out")
     again = study()
     assert len(trained) == 4
-    assert again.spreads == found.spreads
+    assert again.table == found.table
     assert weights(tmp_path / "out") == before
     (record,) = {StudyRun.read(one.folder).version for one in found.runs}
     assert record == __version__
@@ -82,7 +86,7 @@ def test_a_run_that_was_deleted_is_made_again(study, trained, tmp_path):
     again = study()
     assert trained == [("max/seed-1", False)]
     assert weights(tmp_path / "out") == before
-    assert again.spreads == found.spreads
+    assert again.table == found.table
     assert again.notes == ()
     assert len(StudyRecord.read(tmp_path / "out").openings) == 1
 
@@ -114,7 +118,7 @@ def test_a_run_that_was_cut_off_goes_on(study, trained, tmp_path, monkeypatch):
     assert trained == [("sum/seed-0", True)]
     assert found.failed == {}
     assert weights(tmp_path / "out") == weights(tmp_path / "whole")
-    assert found.spreads == whole.spreads
+    assert found.table == whole.table
 
 
 def test_a_changed_setting_is_refused_before_anything_is_trained(study, trained, tmp_path):
@@ -149,11 +153,11 @@ def test_one_failing_arm_does_not_stop_the_others_and_the_test_split_stays_close
         found = study()
     assert found.failed == dict.fromkeys(("sum/seed-0", "sum/seed-1"), "the loss is no longer finite")
     assert found.notes == ("the test split stays closed until every run is finished",)
-    assert (list(found.spreads), found.split) == (["max"], "validation")
+    assert (list(numbers(found)), found.split) == (["max"], "validation")
     assert asked == [("max/seed-0", "val"), ("max/seed-1", "val")]
     assert "sum/seed-0 failed: the loss is no longer finite" in found.to_markdown()
     found = study()
-    assert (list(found.spreads), found.split, found.failed) == (["max", "sum"], "test", {})
+    assert (list(numbers(found)), found.split, found.failed) == (["max", "sum"], "test", {})
 
 
 def test_a_search_sees_the_validation_split_alone_and_the_test_split_is_opened_at_the_end(
@@ -179,7 +183,7 @@ def test_a_search_sees_the_validation_split_alone_and_the_test_split_is_opened_a
     runs, _ = find_runs([tmp_path / "out"])
     assert len(runs) == 2
     asked.clear()
-    assert study(search=SEARCH, seeds=[0]).spreads == found.spreads
+    assert study(search=SEARCH, seeds=[0]).table == found.table
     assert asked == []
 
 
@@ -210,7 +214,7 @@ def test_an_arm_with_a_failed_trial_is_not_chosen_for(study, monkeypatch):
     monkeypatch.setattr(running, "run_stages", failing)
     found = study(search=SEARCH, seeds=[0])
     assert found.failed == {"sum/trial-2": "no", "sum/seed-0": "a trial of sum failed, so that none is chosen"}
-    assert list(found.spreads) == ["max"]
+    assert list(numbers(found)) == ["max"]
     assert list(found.chosen) == ["max"]
 
 
@@ -219,7 +223,7 @@ def test_the_winner_alone_is_tested_where_the_study_says_so(study, asked):
     assert found.winner in ("max", "sum")
     assert [split for _, split in asked[:4]] == ["val"] * 4
     assert asked[4:] == [(f"{found.winner}/seed-{seed}", "test") for seed in (0, 1)]
-    assert list(found.spreads) == [found.winner]
+    assert list(numbers(found)) == [found.winner]
 
 
 def test_a_study_that_tests_nobody_shows_validation(study, asked, tmp_path):
@@ -261,7 +265,7 @@ def test_runs_of_machines_with_and_without_bfloat16_are_not_compared(study, tmp_
     machine = replace(record.machines[0], bfloat16=not record.machines[0].bfloat16, name="another")
     replace(record, machines=(machine,)).write(folder)
     found = study()
-    assert list(found.spreads) == ["sum"]
+    assert list(numbers(found)) == ["sum"]
     (note,) = found.notes
     assert note.startswith("not compared: runs of machines")
     assert "max/seed-1 (cpu, another" in note
@@ -282,13 +286,13 @@ def test_a_grid_of_shares_and_several_questions(study, tmp_path):
         grid={"data.share": [1.0, 0.5]},
         evaluation=[{"measures": ["R@1", "rsum"]}, {"measures": ["nDCG@10", "R@1"], "relevance": "tfidf"}],
     )
-    assert list(found.spreads) == ["max/share=1.0", "max/share=0.5"]
-    names = list(found.spreads["max/share=1.0"])
-    assert {"rsum", "i2t/R@1", "i2t/nDCG@10"} <= set(names)
-    assert any(name.startswith("i2t/R@1 (full, ") for name in names)
-    lines = (tmp_path / "out" / "table.csv").read_text().splitlines()
-    assert lines[0] == "system,measure,mean,deviation,seeds,values"
-    assert len(lines) == 1 + 2 * len(names)
+    assert list(numbers(found)) == ["max/share=1.0", "max/share=0.5"]
+    (block,) = found.table.blocks  # what reads no degrees stands beside what does
+    assert {"rsum", "i2t/R@1", "i2t/nDCG@10"} <= set(block.names)
+    assert "degrees TfIdf" in block.title
+    rows = list(csv.DictReader((tmp_path / "out" / "table.csv").read_text().splitlines()))
+    assert len(rows) == 2 * len(block.names)
+    assert (tmp_path / "out" / "curves-by-data.share.svg").is_file()
 
 
 def test_all_mistakes_are_said_at_once_before_anything_is_read_twice(study, trained, tmp_path):

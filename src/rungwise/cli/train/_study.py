@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from typing import TYPE_CHECKING
 
 from rungwise.cli.frame import parse
@@ -17,6 +18,8 @@ _EXAMPLES = (
     "rungwise study losses.yaml --jobs 4",
 )
 _FAILED, _STOPPED = 1, 130
+_WIDEST = 120
+"""Number of terminal columns that are used; longer lines are hard to follow."""
 
 
 def main(arguments: list[str]) -> int:
@@ -38,16 +41,14 @@ def _show_plan(found: StudyOutcome) -> None:
 
 
 def _show(found: StudyOutcome) -> None:
-    if found.spreads:
-        counts = {len(one.values) for own in found.spreads.values() for one in own.values()}
-        seeds = f", mean ± deviation of {max(counts)} seeds" if max(counts) > 1 else ""
-        say(f"{found.split} split{seeds}")
-        for line in found.lines():
-            say(f"  {line}")
+    if found.table is not None:
+        say(found.table.to_text(min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)))
+        say("")
     if found.winner:
         say(f"chosen on validation among the systems: {found.winner}; it alone was tested")
     for note in found.notes:
-        say(note)
+        if found.table is None or note not in found.table.marks:
+            say(note)
     for name, reason in found.failed.items():
         say(f"failed: {name}: {reason}")
     say(found.counted())

@@ -136,21 +136,21 @@ class ResultTable(InTables):
     def to_markdown(self) -> str:
         """A table in GitHub's Markdown for each block, the best numbers bold, and the notes below."""
         parts = [f"**{self.title}**"]
-        for block, table in zip(self.blocks, self._tables(), strict=True):
+        for block, table in zip(self.blocks, self.in_tables(), strict=True):
             parts += [block.title, table.markdown()]
         return "\n\n".join([*parts, *("\n\n".join(lines) for lines in self._paragraphs())])
 
     def to_latex(self) -> str:
         """A ``tabular`` for the package booktabs for each block; titles and notes are comments."""
         parts = [f"% {plain(self.title)}"]
-        for block, table in zip(self.blocks, self._tables(), strict=True):
+        for block, table in zip(self.blocks, self.in_tables(), strict=True):
             parts.append(f"% {plain(block.title)}\n{table.latex()}")
-        return "\n\n".join([*parts, "\n".join(f"% {plain(said)}" for said in self._below())]).rstrip()
+        return "\n\n".join([*parts, "\n".join(f"% {plain(said)}" for said in self.below())]).rstrip()
 
     def to_html(self) -> str:
         """A page of its own, without script or request."""
-        tables = "".join(table.html() for table in self._tables())
-        below = "".join(f"<p class=note>{escape(line)}</p>" for line in self._below())
+        tables = "".join(table.html() for table in self.in_tables())
+        below = "".join(f"<p class=note>{escape(line)}</p>" for line in self.below())
         return page(self.title, tables + below, _STYLE)
 
     def to_csv(self) -> str:
@@ -219,11 +219,19 @@ class ResultTable(InTables):
     def _title(self) -> str:
         return self.title
 
-    def _tables(self) -> list[TextTable]:
+    def in_tables(self) -> list[TextTable]:
+        """The blocks as they print."""
         return [_as_table(block) for block in self.blocks]
 
-    def _below(self) -> list[str]:
+    def below(self) -> list[str]:
+        """Lines that belong below the blocks: doubts, what marks mean, notes, and what stands nowhere."""
         return [line for lines in self._paragraphs() for line in lines]
+
+    def _tables(self) -> list[TextTable]:
+        return self.in_tables()
+
+    def _below(self) -> list[str]:
+        return self.below()
 
     def _paragraphs(self) -> Iterator[list[str]]:
         """Lines below the table: doubts, marks and notes, and what stands nowhere."""

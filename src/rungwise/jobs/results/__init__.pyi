@@ -7,3 +7,4 @@ from ._plot import plotted as plotted
 from ._result_tables import TableOptions as TableOptions
 from ._result_tables import made_table as made_table
 from ._result_tables import table as table
+from ._result_tables import title_of as title_of

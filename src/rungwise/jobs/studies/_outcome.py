@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core.output import InTables, TextTable, cut, format_duration, frame_of, one_line
 from rungwise.jobs._terminal import shortest
-from rungwise.jobs.studies._arm_tables import arm_table, in_lines
-from rungwise.runs import Spread
 from rungwise.runs.study import ChosenTrial
 
 if TYPE_CHECKING:
     import pandas
+
+    from rungwise.evaluation.tables import ResultTable
 
 _WIDTH = 120
 _MOST_LINES = 10
@@ -53,9 +52,9 @@ class StudyOutcome(InTables, os.PathLike[str]):
     Attributes:
         folder: Folder of the study.
         runs: All runs, trials first.
-        spreads: Numbers of each system over its seeds, by their names.
+        table: The numbers of the systems over their seeds; None where nothing was measured.
         split: Split that these numbers are of; empty where there are none.
-        primary: The measure that stands first.
+        primary: The measure that a claim rests on.
         chosen: Trials of each arm that was searched, with the chosen one.
         winner: System with the best mean on validation, where the study asks for one; else empty.
         failed: Reasons by the names of runs that failed.
@@ -67,7 +66,7 @@ class StudyOutcome(InTables, os.PathLike[str]):
 
     folder: Path
     runs: tuple[StudiedRun, ...]
-    spreads: Mapping[str, Mapping[str, Spread]] = field(default_factory=dict, hash=False)
+    table: ResultTable | None = field(default=None, hash=False)
     split: str = ""
     primary: str = "rsum"
     chosen: Mapping[str, ChosenTrial] = field(default_factory=dict, hash=False)
@@ -88,29 +87,26 @@ class StudyOutcome(InTables, os.PathLike[str]):
         return "\n".join(cut(line, _WIDTH) for line in (self._title(), *(f"  {line}" for line in shown)))
 
     def to_frame(self) -> pandas.DataFrame:
-        """A row for each system with means and deviations; without numbers a row for each run and its state.
+        """A row for each number, by its system; without numbers a row for each run and its state.
 
         Raises:
             UserError: If pandas is not installed.
         """
-        if not self.spreads:
-            columns: dict[str, list[Any]] = {
-                "run": [one.name for one in self.runs],
-                "state": [one.state for one in self.runs],
-                "epoch": [one.epoch for one in self.runs],
-            }
-            return frame_of(columns, "run")
-        names = list(dict.fromkeys(name for own in self.spreads.values() for name in own))
-        columns = {"system": list(self.spreads)}
-        for name in names:
-            found = [own.get(name) for own in self.spreads.values()]
-            columns[name] = [math.nan if one is None else one.mean for one in found]
-            columns[f"{name} deviation"] = [math.nan if one is None else one.deviation for one in found]
-        return frame_of(columns, "system")
+        if self.table is not None:
+            return self.table.to_frame()
+        columns: dict[str, list[Any]] = {
+            "run": [one.name for one in self.runs],
+            "state": [one.state for one in self.runs],
+            "epoch": [one.epoch for one in self.runs],
+        }
+        return frame_of(columns, "run")
 
     def lines(self) -> list[str]:
-        """The table as lines of a terminal."""
-        return in_lines(self._tables()[0])
+        """The table, or the runs and their states, as lines of a terminal."""
+        if self.table is not None:
+            return self.table.to_text().splitlines()
+        width = max((len(one.name) for one in self.runs), default=0)
+        return [f"{one.name.ljust(width)}  {one.text}" for one in self.runs]
 
     def counted(self) -> str:
         """How many runs are done, begun and missing, in words."""
@@ -130,10 +126,11 @@ class StudyOutcome(InTables, os.PathLike[str]):
         return f"study {one_line(shortest(self.folder), 60)}: {self.counted()}{state}"
 
     def _tables(self) -> list[TextTable]:
-        if self.spreads:
-            return [arm_table(self.spreads, self.primary, f"{self.split} split")]
+        if self.table is not None:
+            return self.table.in_tables()
         rows = [[one.name, one.text] for one in self.runs]
         return [TextTable(["run", "state"], rows, frozenset({"run", "state"}))]
 
     def _below(self) -> list[str]:
-        return [*self.notes, *(f"{name} failed: {reason}" for name, reason in self.failed.items())]
+        own = self.notes if self.table is None else self.table.below()
+        return [*own, *(f"{name} failed: {reason}" for name, reason in self.failed.items())]

@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING, Any
 from rungwise.core import UserError, digest_of_json, is_regular, require_there, to_plain
 from rungwise.data import ImageCaptions, dataset_of, read, why_untrained, with_splits
 from rungwise.evaluation import Result, protocol_named
+from rungwise.evaluation.tables import ResultTable
 from rungwise.jobs._terminal import chosen_device, console, say, say_issues
 from rungwise.jobs.evaluation import evaluate, place_of
 from rungwise.jobs.sources import degrees
-from rungwise.jobs.studies._arm_tables import TABLES, spreads_of, write_tables
 from rungwise.jobs.studies._outcome import StudiedRun, StudyOutcome
+from rungwise.jobs.studies._study_files import TABLES, study_table, write_curves, write_table
 from rungwise.jobs.training import fetch_weights
 from rungwise.metrics import Measure, parse_all
 from rungwise.parts import named_modules
 from rungwise.relevance.config import names_source, source_config
-from rungwise.runs import Spread, is_run_folder, keep_result
+from rungwise.runs import is_run_folder, keep_result
 from rungwise.runs.study import (
     RUN_RECORD,
     STUDY_RECORD,
@@ -448,12 +449,17 @@ class StudyWork:
         notes += opened_for_others(self.record)
         if len({one.data_hash for own in results.values() for run in own for one in run}) > 1:
             notes.append("systems were measured on different pictures or captions: their numbers do not compare")
-        spreads = spreads_of({name: results[name] for name in compared})
         split = _TEST if opens else "validation"
-        if spreads:
-            written = write_tables(self.out, spreads, self.study.primary, f"{split} split", notes)
-            say(f"written: {', '.join(map(str, written))}")
-        return self._outcome(list(runs), [], spreads, split, winner, notes)
+        of_kind = {name: results[name] for name in compared}
+        seeds = len(self.study.seeds)
+        title = ", ".join(filter(None, (self.study.about, f"{split} split", f"{seeds} seed{'s' * (seeds > 1)}")))
+        table = study_table(of_kind, title, notes)
+        if table is not None:
+            settings = [name for name, values in self.study.grid.items() if len(values) > 1]
+            curves, missing = write_curves(self.out, asked, of_kind, settings)
+            notes += [missing] if missing else []
+            say(f"written: {', '.join(map(str, (*write_table(self.out, table), *curves)))}")
+        return self._outcome(list(runs), [], table, split, winner, notes)
 
     def _results(self, run: PlannedRun, opens: bool) -> list[Result]:
         if opens:
@@ -512,7 +518,7 @@ class StudyWork:
         self,
         runs: Sequence[PlannedRun],
         waiting: Sequence[str],
-        spreads: Mapping[str, Mapping[str, Spread]] | None = None,
+        table: ResultTable | None = None,
         split: str = "",
         winner: str = "",
         notes: Sequence[str] = (),
@@ -527,8 +533,8 @@ class StudyWork:
         return StudyOutcome(
             self.out,
             tuple(shown),
-            spreads or {},
-            split if spreads else "",
+            table,
+            split if table is not None else "",
             self.study.primary,
             dict(self.record.searches),
             winner,
