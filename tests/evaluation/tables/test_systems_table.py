@@ -109,6 +109,8 @@ def test_every_form_has_every_number(three):
     read = json.loads(found.to_json())
     assert read["blocks"][0]["lines"][3]["name"] == "a_b & c|d"
     latex = found.to_latex()
+    assert latex.count(r"\begin{tabular}") == 3  # 11 numbers: each direction, and their sum
+    assert table(*three, measures=["R@1", "rsum"]).to_latex().count(r"\begin{tabular}") == 1
     assert r"a\_b \& c\textbar{}d" in latex
     assert r"\textbf{" in latex
     assert r"$\pm$" in latex

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
@@ -141,10 +141,17 @@ class ResultTable(InTables):
         return "\n\n".join([*parts, *("\n\n".join(lines) for lines in self._paragraphs())])
 
     def to_latex(self) -> str:
-        """A ``tabular`` for the package booktabs for each block; titles and notes are comments."""
+        """A ``tabular`` for the package booktabs for each block; titles and notes are comments.
+
+        A block of many numbers has one for each direction, since a page of a paper is narrow.
+        """
         parts = [f"% {plain(self.title)}"]
-        for block, table in zip(self.blocks, self.in_tables(), strict=True):
-            parts.append(f"% {plain(block.title)}\n{table.latex()}")
+        for block in self.blocks:
+            ways = (*DIRECTIONS, "") if len(block.names) > _MOST_IN_LATEX else (None,)
+            for way in ways:
+                names = tuple(name for name in block.names if way is None or name.rpartition("/")[0] == way)
+                if names:
+                    parts.append(f"% {plain(block.title)}\n{_as_table(replace(block, names=names)).latex()}")
         return "\n\n".join([*parts, "\n".join(f"% {plain(said)}" for said in self.below())]).rstrip()
 
     def to_html(self) -> str:
@@ -247,6 +254,8 @@ class ResultTable(InTables):
         yield from (lines for lines in (list(doubts), notes, left_out) if lines)
 
 
+_MOST_IN_LATEX = 8
+"""Number of columns of numbers that a page of a paper has room for."""
 _FEW = 8
 """Number of lines that a table prints in a session."""
 _STYLE = """table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
