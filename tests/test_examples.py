@@ -22,6 +22,7 @@ from rungwise.cli.relevance._command import TASKS
 from rungwise.core import UserError, dump_yaml, from_plain
 from rungwise.data import read
 from rungwise.relevance.config import KINDS
+from rungwise.runs.study import study_of
 from rungwise.training import run as train
 from rungwise.training.config import TrainConfig, load_preset
 from rungwise.training.config._fit import config_type
@@ -61,7 +62,10 @@ def test_settings_parse(document):
         if place.rpartition(":")[0] == document:
             try:
                 settings = yaml.safe_load(text)
-                from_plain(config_type(settings), settings, place)
+                if document == "docs/studies.md":
+                    study_of(settings)
+                else:
+                    from_plain(config_type(settings), settings, place)
             except (UserError, yaml.YAMLError) as error:
                 wrong.append(f"{place}: {error}")
     assert not wrong, "\n" + "\n".join(wrong)

@@ -19,6 +19,7 @@ from rungwise.evaluation.inputs import RankedLists
 from rungwise.evaluation.tables import ResultTable, paper_table
 from rungwise.index import Answer
 from rungwise.jobs import Run
+from rungwise.jobs.studies import StudyOutcome
 from rungwise.relevance.lexical import TfIdf
 from rungwise.runs.curves import CurvePlot
 from tests.house import exports_of, modules
@@ -30,7 +31,7 @@ _LISTS = re.compile(r"tuple\[[^\[\]]*(\[.*\])?, \.\.\.\]|Sequence|list\[|frozens
 _ARRAYS = re.compile(
     r"NDArray|ArrayLike|Tensor|Block\b|Vectors|Positions|Values\b|Scores\b|Integers|Ratings|ImageInputs"
 )
-OWN_FORM = (Answer, Comparison, CurvePlot, ImageCaptions, Result, ResultTable, Run)
+OWN_FORM = (Answer, Comparison, CurvePlot, ImageCaptions, Result, ResultTable, Run, StudyOutcome)
 """Values whose text is made of their parts; real ones are tried."""
 
 

@@ -40,7 +40,7 @@ from rungwise.cli.search._options import SearchCommand
 from rungwise.cli.train._presets import Presets
 from rungwise.core import UserError
 from rungwise.core.text import IdleCase, idle_where
-from rungwise.jobs import called_from_python, flag
+from rungwise.jobs import Plot, Study, called_from_python, flag
 from rungwise.jobs.calibration import Calibrate
 from rungwise.jobs.calibration._options import of_grades
 from rungwise.jobs.evaluation import Evaluate
@@ -77,6 +77,8 @@ KINDS: dict[str, tuple[type, ...]] = {
     "demo": (DemoCommand,),
     "compare": (CompareCommand,),
     "table": (TableCommand,),
+    "plot": (Plot,),
+    "study": (Study,),
     "presets": (Presets,),
     "token": (NewToken,),
     "export": (Export,),
@@ -125,6 +127,12 @@ BASES: dict[str, list[tuple[str, str]]] = {
         ("without --report or --paper", "model photos"),
     ],
     "compare": [("beside --format", "a.json b.json --format csv")],
+    "plot": [
+        ("without --kind setting", "runs --kind recall"),
+        ("with --kind epochs", "runs --kind epochs"),
+        ("without --kind epochs or", "runs --kind recall"),
+    ],
+    "study": [("with --dry-run", "study.yaml --dry-run")],
     "table": [("beside a table of a paper", "vsepp:1")],
     "calibrate": [
         ("with --show", "model --show"),

@@ -252,6 +252,7 @@ WITHOUT_A_DOOR = {
     "rungwise.demo._parts.train_one": OWN_MODEL,
     "rungwise.demo._sides.DemoModel.open": OWN_MODEL,
     "rungwise.evaluation.tables._published_rows.printed": OF_THE_PACKAGE,
+    "rungwise.runs.study._machines._name_of": "what the system says of its processor",
     "rungwise.index.stores.lance._version_file.VersionFile.acknowledge": OWN_WORK,
     "rungwise.index.stores.lance._version_file.VersionFile.sizes": "seeks names in a list that was compared",
     "rungwise.index.layout.location.at_hand": OWN_WORK,

@@ -114,6 +114,6 @@ def test_rows_of_eleven_are_kept_compared_and_given_intervals(tmp_path):
     assert results[0].per_query("i2t/AP11").shape == (21, 11)
     low, high = results[0].interval("i2t/AP11")
     assert low < results[0]["i2t/AP11"] < high
-    found = compare(*results, draws=200)
-    assert all(one.improved and one.p < 0.05 for one in found.differences)
-    assert len(found.better["i2t"]) > 10
+    found = compare(results, draws=200)
+    assert {one.verdict for one in found.differences} == {"better"}
+    assert len(found.changes[0].better["i2t"]) > 10

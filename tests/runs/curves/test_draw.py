@@ -169,7 +169,6 @@ def test_results_alone_are_systems_without_epochs():
     [
         ({"kinds": ["recal"]}, r"--kind recal: no kind of plot; did you mean recall\?"),
         ({"kinds": ["setting"]}, "--kind setting: give --by"),
-        ({"kinds": ["recall"], "by": "ema"}, "--by ema: is for --kind setting"),
         ({"width": 0.0}, "--width 0: give 1 to 100 inches"),
         ({"height": math.nan}, "--height nan: give 1 to 100 inches"),
         ({"draws": -1}, "--draws -1: give 0"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rungwise.cli.frame import parse
-from rungwise.core import UserError
+from rungwise.core import UserError, is_regular, read_bytes
 from rungwise.jobs import Plot
 
 _EXAMPLES = (
@@ -34,8 +34,6 @@ def _refuse_other(path: Path) -> None:
     """Refuse to replace a file that nobody named, unless it is an earlier picture of this command."""
     if not path.exists():
         return
-    if path.is_file():
-        with path.open("rb") as file:
-            if _MADE_HERE in file.read(4096):
-                return
+    if is_regular(path) and _MADE_HERE in read_bytes(path, "text_bytes")[:4096]:
+        return
     raise UserError(f"{path}: is no picture of rungwise plot, and would be replaced; name a file with --out")

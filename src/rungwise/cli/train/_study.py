@@ -6,7 +6,7 @@ import shlex
 import shutil
 from typing import TYPE_CHECKING
 
-from rungwise.cli.frame import parse
+from rungwise.cli.frame import parse, with_ray
 from rungwise.jobs import Study, program, say, studied
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _WIDEST = 120
 
 def main(arguments: list[str]) -> int:
     """Do what is missing of a study, and print its table; 1 where a run failed."""
-    asked = parse(Study, arguments, "rungwise study", examples=_EXAMPLES)
+    asked = parse(Study, with_ray(arguments), "rungwise study", examples=_EXAMPLES)
     found = studied(asked, _show_plan if asked.dry_run else _show)
     if found.stopped:
         say(f"stopped; go on with: {program()} study {shlex.join(arguments)}")

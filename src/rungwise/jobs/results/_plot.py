@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import MISSING, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
@@ -13,6 +13,7 @@ from rungwise.core import UserError
 from rungwise.core.disk import require_writable_file
 from rungwise.core.disk.folders import WRITTEN_FILE
 from rungwise.core.output import short_repr
+from rungwise.core.text import IdleCase, idle_where
 from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, AnyPath, Given, PathOrNone, Paths, Several, Texts, given
 from rungwise.jobs._python_values import Form, refused
@@ -50,6 +51,20 @@ class Plot(JobOptions):
         height: Height of each row of panels in inches.
         draws: Of the bootstrap over pictures, for runs of one seed; 0 draws no such bands.
     """
+
+    IDLE: ClassVar[tuple[IdleCase, ...]] = (
+        idle_where("by", lambda asked: asked.kind and "setting" not in asked.kind, "without {kind} setting"),
+        idle_where(
+            "protocol split draws",
+            lambda asked: set(asked.kind) == {"epochs"},
+            "with {kind} epochs, which reads histories and no results",
+        ),
+        idle_where(
+            "measures",
+            lambda asked: asked.kind and not {"epochs", "setting"} & set(asked.kind),
+            "without {kind} epochs or setting",
+        ),
+    )
 
     runs: Annotated[tyro.conf.Positional[RunsGiven], tyro.conf.arg(metavar="RUN")] = given(MISSING)
     kind: Texts = given(())

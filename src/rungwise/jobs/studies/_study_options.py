@@ -6,12 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
 from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import short_repr
+from rungwise.core.text import IdleCase, idle_where
 from rungwise.jobs._job import JobOptions
 from rungwise.jobs._options import ADVANCED, AnyPath, Cache, DataOrNone, Device, Given, PathOrNone, given
 from rungwise.jobs._python_values import refused
@@ -40,6 +41,15 @@ class Study(JobOptions):
         dry_run: Print the runs and their state, and how long the rest takes; nothing is trained.
         again: Train runs anew whose settings in the file have changed; the former ones are removed.
     """
+
+    IDLE: ClassVar[tuple[IdleCase, ...]] = (
+        idle_where(
+            "jobs ray device",
+            lambda asked: asked.dry_run,
+            "with {dry_run}, which trains nothing",
+            "leave one of them out",
+        ),
+    )
 
     file: Annotated[tyro.conf.Positional[StudyGiven], tyro.conf.arg(metavar="FILE")] = given(MISSING)
     out: PathOrNone = given(None, WRITTEN_FOLDER)

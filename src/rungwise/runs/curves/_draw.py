@@ -107,8 +107,6 @@ def _checked(kinds: Sequence[str], by: str, width: float, height: float, draws: 
             )
     if "setting" in kinds and not by:
         raise UserError("--kind setting: give --by, the setting on the x axis, such as --by data.share")
-    if by and kinds and "setting" not in kinds:
-        raise UserError(f"--by {by}: is for --kind setting; give that kind, or leave --by out")
     for name, size in (("width", width), ("height", height)):
         if not 1 <= size <= 100:
             raise UserError(f"--{name} {size:g}: give 1 to 100 inches")

@@ -9,6 +9,7 @@ from typing import Any
 
 from rungwise.core import digest_of_json, is_regular, to_plain
 from rungwise.core.disk import digest_of
+from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
 from rungwise.models import load
 from rungwise.relevance import load as load_degrees
@@ -39,6 +40,8 @@ class RunIdentity:
     data_hash: str
     files: Mapping[str, str]
     numbers: int = NUMBERS
+
+    __repr__ = short_repr
 
     @property
     def key(self) -> str:

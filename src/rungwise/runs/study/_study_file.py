@@ -25,6 +25,7 @@ from rungwise.core import (
     to_plain,
     yaml_line,
 )
+from rungwise.core.output import short_repr
 from rungwise.evaluation import protocol_named
 from rungwise.metrics import parse_all
 from rungwise.parts import import_named
@@ -60,6 +61,8 @@ class DrawRange(Bounded):
     uniform: tuple[float, float] | None = None
     log_uniform: tuple[float, float] | None = None
     choice: tuple[Any, ...] = ()
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,6 +107,8 @@ class StudyArm:
     ranges: Mapping[str, AnyRange] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    __repr__ = short_repr
+
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise UserError(
@@ -130,6 +135,8 @@ class StudyQuestion(Bounded):
     measures: tuple[str, ...] = ()
     relevance: Annotated[str, BeforeValidator(lambda value: _source_text(value))] = ""
     positives: tuple[str, ...] = ()
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -171,6 +178,8 @@ class StudySearch(Bounded):
     measure: str = "rsum"
     protocol: str = "full"
     relevance: Annotated[str, BeforeValidator(_source_text)] = ""
+
+    __repr__ = short_repr
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -319,6 +328,8 @@ class StudySystem:
     name: str
     arm: StudyArm
     point: Mapping[str, Any]
+
+    __repr__ = short_repr
 
 
 def load_study(path: Path) -> StudyConfig:

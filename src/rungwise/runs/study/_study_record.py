@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from rungwise.core import UserError, is_regular
 from rungwise.core.formats import IN_FILE, CheckedJson, Number
+from rungwise.core.output import short_repr
 from rungwise.core.version import __version__
 from rungwise.runs.study._machines import Machine
 from rungwise.runs.study._run_keys import RunIdentity
@@ -51,6 +52,8 @@ class StudyRun(CheckedJson):
     machines: tuple[Machine, ...] = ()
     finished: bool = False
     answers: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, identity: RunIdentity) -> StudyRun:
@@ -97,6 +100,8 @@ class TriedSettings:
     value: Number
     key: str
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class ChosenTrial:
@@ -117,6 +122,8 @@ class ChosenTrial:
     trials: tuple[TriedSettings, ...]
     chosen: int
     split: str
+
+    __repr__ = short_repr
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -140,6 +147,8 @@ class Opening:
     seeds: tuple[int, ...]
     systems: Mapping[str, Mapping[str, Any]]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class StudyRecord(CheckedJson):
@@ -158,6 +167,8 @@ class StudyRecord(CheckedJson):
     searches: Mapping[str, ChosenTrial] = field(default_factory=dict)
     openings: tuple[Opening, ...] = ()
     version: str = __version__
+
+    __repr__ = short_repr
 
     @classmethod
     def read(cls, folder: Path) -> StudyRecord:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rungwise.core import UserError, digest_of_parts
+from rungwise.core.output import short_repr
 from rungwise.runs.study._study_file import DrawRange, StudyArm, StudyConfig, StudySearch
 
 _DIGITS = 4
@@ -28,6 +29,8 @@ class StudyTrial:
 
     number: int
     values: Mapping[str, Any]
+
+    __repr__ = short_repr
 
 
 def trials_of(study: StudyConfig, arm: StudyArm) -> tuple[StudyTrial, ...]:
