@@ -111,22 +111,48 @@ def bootstrap(
     terms = dict.fromkeys(term for own in made_of.values() for term in own)
     generator = np.random.default_rng(seed)
     parts: dict[MeasureTerm, list[list[Numbers]]] = {term: [] for term in terms}
+    means = [term for term in terms if type(term.measure).aggregate_draws is Measure.aggregate_draws]
     for fold in _folds(results[0]):
         step = max(1, _CELLS // max(len(images) for images in fold.image.values()))
+        sums = _sums(results, means, fold)
         for own in parts.values():
             own.append([])
         for start in range(0, draws, step):
             weights = _weights(generator, min(step, draws - start), fold.images)
-            of_query = {way: weights[:, images] for way, images in fold.image.items()}
-            for term, own in parts.items():
-                queries, counts = fold.queries[term.direction], of_query[term.direction]
-                own[-1].append(
+            if means:
+                totals = (weights @ sums).reshape(len(weights), len(means), len(results), 2).transpose(1, 2, 0, 3)
+                nothing = np.full(totals.shape[:-1], np.nan)
+                averages = np.divide(totals[..., 0], totals[..., 1], out=nothing, where=totals[..., 1] > 0)
+                for term, average in zip(means, averages, strict=True):
+                    parts[term][-1].append(average)
+            for term in terms.keys() - set(means):
+                queries, images = fold.queries[term.direction], fold.image[term.direction]
+                parts[term][-1].append(
                     np.stack(
-                        [term.measure.aggregate_draws(one.per_query(term.name)[queries], counts) for one in results]
+                        [
+                            term.measure.aggregate_draws(one.per_query(term.name)[queries], weights[:, images])
+                            for one in results
+                        ]
                     )
                 )
     numbers = {term: np.mean([np.concatenate(fold, axis=1) for fold in own], axis=0) for term, own in parts.items()}
     return {name: np.sum([numbers[term] for term in own], axis=0) for name, own in made_of.items()}
+
+
+def _sums(results: Sequence[PerQuery], terms: Sequence[MeasureTerm], fold: _Fold) -> Numbers:
+    """(images, terms x results x 2) for measures that are means over queries: sum and number of an image's values.
+
+    All queries of an image are drawn together, so that a draw adds up images; there are fewer of them than captions.
+    """
+    found = np.zeros((fold.images, len(terms), len(results), 2))
+    for at, term in enumerate(terms):
+        images = fold.image[term.direction]
+        for place, one in enumerate(results):
+            values = one.per_query(term.name)[fold.queries[term.direction]]
+            known = ~np.isnan(values)
+            for part, weights in enumerate((values[known], None)):
+                found[:, at, place, part] = np.bincount(images[known], weights=weights, minlength=fold.images)
+    return found.reshape(fold.images, -1)
 
 
 def _weights(generator: np.random.Generator, draws: int, images: int) -> Numbers:
