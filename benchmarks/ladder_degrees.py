@@ -191,9 +191,10 @@ def _tables(runs: Sequence[Trained]) -> Iterator[str]:
     for row in zip(*rows, strict=True):
         cells = []
         for _, result, name in row[1:]:
-            found = compare(row[0][1], result, [name])[name]
-            star = "" if found.interval.low <= 0 <= found.interval.high else " *"
-            cells.append(_shown(found.difference, *found.interval, found.unit, "+") + star)
+            found = compare([row[0][1], result], [name])[name]
+            low, high = found.pictures.interval
+            star = "" if low <= 0 <= high else " *"
+            cells.append(_shown(found.difference, low, high, found.unit, "+") + star)
         yield f"{row[0][0]:<26}" + "".join(f"{cell:>26}" for cell in cells)
 
 

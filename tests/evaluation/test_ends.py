@@ -19,9 +19,9 @@ from rungwise.evaluation import (
     RankedLists,
     Result,
     compare,
+    comparison_text,
     diagnose,
     evaluate,
-    render_comparison,
     render_table,
     report_page,
 )
@@ -125,18 +125,16 @@ def test_errors_that_fall_are_better(world, result):
         settings=EvaluationSettings(ends=Above(0.75)),
     )
     assert louder["t2i/ECE"] > result["t2i/ECE"]
-    found = compare(result, louder, draws=200)
-    assert found["t2i/ECE"].improved is False
-    assert found["t2i/Brier"].improved is False
-    assert found["t2i/ECE"].p < 0.05
-    found = compare(worse, result, ["t2i/CutF1(t=0.5)", "t2i/NoneAUROC(t=0.5)"], draws=200, by="CutF1(t=0.5)")
-    assert found["t2i/CutF1(t=0.5)"].improved is True
-    assert found["t2i/NoneAUROC(t=0.5)"].improved is None
-    assert not found.worse["t2i"]
-    assert found.ends == (worse.ends, result.ends)
-    shown = Console(width=80, record=True, file=io.StringIO())
-    shown.print(render_comparison(found))
-    assert "relevance ends in A by Above" in " ".join(shown.export_text().split())
+    found = compare([result, louder], draws=200)
+    assert found["t2i/ECE"].verdict == "worse"
+    assert found["t2i/Brier"].verdict == "worse"
+    assert found["t2i/ECE"].pictures.p < 0.05
+    found = compare([worse, result], ["t2i/CutF1(t=0.5)", "t2i/NoneAUROC(t=0.5)"], draws=200, by="CutF1(t=0.5)")
+    assert found["t2i/CutF1(t=0.5)"].difference > 0
+    assert found["t2i/NoneAUROC(t=0.5)"].difference == 0
+    assert not found.changes[0].worse["t2i"]
+    assert found.ends == {"A": worse.ends, "B": result.ends}
+    assert "relevance ends in A by Above" in " ".join(comparison_text(found).split())
 
 
 @pytest.mark.parametrize("by", ["ECE", "NoneAUROC(t=0.5)"])
@@ -148,12 +146,12 @@ def test_queries_are_listed_by_one_number_each(world, result, by):
         provenance=Provenance(image_ids=[f"i{n}" for n in range(12)]),
         settings=EvaluationSettings(ends=Above(0.75)),
     )
-    found = compare(result, louder, [f"t2i/{by}"], draws=50, by=by)
+    found = compare([result, louder], [f"t2i/{by}"], draws=50, by=by)
     if by == "ECE":
-        assert len(found.worse["t2i"]) == 36
+        assert len(found.changes[0].worse["t2i"]) == 36
     else:
-        assert not found.better["t2i"]  # the order of beliefs is the same
-        assert not found.worse["t2i"]
+        assert not found.changes[0].better["t2i"]  # the order of beliefs is the same
+        assert not found.changes[0].worse["t2i"]
 
 
 def test_beliefs_on_another_scale_are_no_difference(world):
@@ -169,10 +167,10 @@ def test_beliefs_on_another_scale_are_no_difference(world):
         evaluate(**noisy, measures=[NoneAUROC(0.5)], settings=EvaluationSettings(ends=method(0.5)))
         for method in (Above, Louder)
     )
-    found = compare(one, other, draws=99)
+    found = compare([one, other], draws=99)
     for name in found.differences:
-        assert name.p == 1.0
-        assert name.interval == (0.0, 0.0)
+        assert name.pictures.p == 1.0
+        assert name.pictures.interval == (0.0, 0.0)
 
 
 def test_a_method_is_told_where_queries_stand_in_all_of_the_data(world):

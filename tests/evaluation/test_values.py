@@ -32,8 +32,8 @@ def test_what_one_function_writes_the_other_reads(seed, images, captions, name):
     again = Result.from_json(first.to_json())
     assert again == first
     assert again.to_json() == first.to_json()
-    found = compare(again, Result.from_json(second.to_json()), draws=20)
-    assert found == compare(first, second, draws=20)
+    found = compare([again, Result.from_json(second.to_json())], draws=50)
+    assert found == compare([first, second], draws=50)
     assert Comparison.from_json(found.to_json()).to_json() == found.to_json()
 
 
@@ -44,9 +44,9 @@ def test_a_text_and_a_file_are_the_same(tmp_path):
 
 
 def test_an_altered_comparison_is_refused():
-    text = compare(measured(0), measured(1), draws=20).to_json()
+    text = compare([measured(0), measured(1)], draws=50).to_json()
     content = json.loads(text)
-    content["differences"][0]["p"] = 0.001
+    content["differences"][0]["pictures"]["p"] = 0.001
     with pytest.raises(UserError, match="the comparison was altered after it was written; compare again"):
         Comparison.from_json(json.dumps(content))
     with pytest.raises(UserError, match="the comparison is damaged"):
@@ -55,7 +55,7 @@ def test_an_altered_comparison_is_refused():
         Comparison.from_json(measured(0).to_json())
 
 
-@pytest.mark.parametrize("value", [measured(0), compare(measured(0), measured(1), draws=20)], ids=["one", "two"])
+@pytest.mark.parametrize("value", [measured(0), compare([measured(0), measured(1)], draws=50)], ids=["one", "two"])
 def test_a_value_prints_few_lines_and_html_without_a_script(value):
     assert len(repr(value).splitlines()) <= MOST_LINES
     assert max(map(len, repr(value).splitlines())) <= WIDTH
@@ -79,5 +79,5 @@ def test_frames_have_a_row_for_each_number():
     assert frame.loc["i2t/R@1", ["low", "high"]].tolist() == list(result.interval("i2t/R@1"))
     bare = replace(result, _per_query={}, _image_of_query={}, _query_ids={}).to_frame()
     assert bare["low"].isna().all()
-    found = compare(result, measured(1), draws=20)
-    assert found.to_frame().loc["rsum", "p_holm"] == found["rsum"].p_holm
+    found = compare([result, measured(1)], draws=50)
+    assert found.to_frame().loc["rsum", "p_holm"] == found["rsum"].pictures.p_holm

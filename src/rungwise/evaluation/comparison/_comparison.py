@@ -148,7 +148,7 @@ class Comparison(InTables, CheckedJson):
     """
 
     __pydantic_config__ = IN_FILE
-    format: ClassVar[str] = "rungwise-comparison/2"
+    format: ClassVar[str] = "rungwise-comparison/1"
     remedy: ClassVar[str] = "compare again"
 
     protocol: str
