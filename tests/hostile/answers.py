@@ -170,7 +170,7 @@ def of_result(root: Path) -> Answer:
 
     first = Result.from_json(root / "first.json")
     second = Result.from_json(root / "second.json")
-    found = compare(first, second, draws=20)
+    found = compare([first, second], draws=50)
     return {"main": [dict(first.numbers), first.per_query("i2t/R@1").tolist(), repr(found.differences)]}
 
 

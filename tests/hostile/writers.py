@@ -110,7 +110,7 @@ def _files(root: Path) -> list[Writer]:
         return lambda place: contact_sheet(read(root / "csv"), place / "sheet.png", columns=2, rows=1, seed=seed)
 
     def comparison(draws: int) -> Step:
-        return lambda place: compare(result(1), result(2), draws=draws).to_json(place / "comparison.json")
+        return lambda place: compare([result(1), result(2)], draws=draws).to_json(place / "comparison.json")
 
     def calibration(spread: float) -> Step:
         standard = np.random.default_rng(0).normal(scale=spread, size=(20, 50))

@@ -57,8 +57,8 @@ def test_results_are_kept_read_and_compared(tmp_path):
     again = Result.from_json(tmp_path / "a.json")
     assert again == worse
     np.testing.assert_array_equal(again.per_query("t2i/MeanDegree@4"), worse.per_query("t2i/MeanDegree@4"))
-    found = {one.name: one for one in compare(again, better, ["t2i/MeanDegree@4"]).differences}
-    assert found["t2i/MeanDegree@4"].improved is True
+    found = {one.name: one for one in compare([again, better], ["t2i/MeanDegree@4"]).differences}
+    assert found["t2i/MeanDegree@4"].verdict == "better"
 
 
 @pytest.mark.parametrize("k", [1, 9, 27, 40])

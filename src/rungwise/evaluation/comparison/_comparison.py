@@ -270,7 +270,7 @@ class Comparison(InTables, CheckedJson):
     def __repr__(self) -> str:
         facts = [("system", one_line(said, 90)) for said in self.legend()]
         facts += [("primary", f"{self.primary}{'' if self.named else ', by default'}")]
-        facts += [(f"verdict {number}", said) for number, said in enumerate(self.verdicts()[:_FEW], 1)]
+        facts += [("verdict", said) for said in self.verdicts()[:_FEW]]
         rows = [row for pair in self.pairs.values() for row in pair_cells(self, pair)[:_FEW]] if self._is_one() else []
         facts += [(row[0], f"{' -> '.join(row[1:3])}, {row[3]} [{row[4]}], p {row[5].strip()}") for row in rows]
         more = len(self.differences) - len(rows) if rows else 0
