@@ -83,6 +83,7 @@ def outputs() -> list[Output]:
     scores = ("{}/csv", "--model", _MODEL)
     pairs = ("{}/scored", "--model", "{}/pair_encoder", "--epochs", "1")
     run = ("csv", "run/model")
+    study = ("{}/study/study.yaml", "--data", "{}/csv", "--device", "cpu")
     return [
         Output("demo", "--folder", "folder", ("--no-browser", "--port", "0"), (), whole=True),
         Output("inspect", "--contact-sheet", "file", ("{}/csv",), ("csv",), ("csv",), ending=".png"),
@@ -95,6 +96,11 @@ def outputs() -> list[Output]:
         Output("evaluate", "--cache", "folder", evaluate, _RUN, run),
         Output("compare", "--out", "file", ("{}/evaluation/first.json", "{}/evaluation/second.json", "--draws", "20"),
                ("evaluation",), ("evaluation",), ending=".json"),
+        Output("table", "--out", "file", ("--runs", "{}/run"), ("run",), ("run/model",), ending=".md"),
+        Output("plot", "--out", "file", ("{}/run",), ("run",), ("run/model",), ending=".svg"),
+        Output("plot", "--csv", "file", ("{}/run",), ("run",), ("run/model",), ending=".csv"),
+        Output("study", "--out", "folder", (*study, "--cache", "{}/kept"), ("study", "csv"), ("csv",)),
+        Output("study", "--cache", "folder", (*study, "--out", "{}/new"), ("study", "csv"), ("csv",)),
         Output("calibrate", "--out", "file", (*calibrate, "--cache", "{}/kept"), ("run", "scenes"),
                ("scenes/scenes", "run/model"), ending=".json"),
         Output("calibrate", "--cache", "folder", (*calibrate, "--out", "{}/c.json"), ("run", "scenes"),
@@ -147,7 +153,7 @@ READ = frozenset({
     "relevance SOURCE --fitted", "relevance SOURCE --judgements", "relevance SOURCE --vectors",
     "relevance SOURCE --wordnet", "index --captions", "plan --stored",
     "serve --tokens", "inspect --captions", "relevance train-cross-encoder --captions",
-    "search --image", "table --runs",
+    "search --image", "study --data",
 })  # fmt: skip
 """Options that name files and folders to read."""
 

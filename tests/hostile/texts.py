@@ -307,6 +307,7 @@ def entries() -> Iterator[Entry]:
 
 
 def _of_queries() -> Iterator[Entry]:
+    from rungwise.evaluation.report._plots import text_width
     from rungwise.index.cutoff import _hit_texts as hit_texts
     from rungwise.index.filters import Condition, Where, understood
     from rungwise.index.filters import _dates as dates
@@ -338,6 +339,7 @@ def _of_queries() -> Iterator[Entry]:
     yield Entry("folder of a filter", folder, ("a/", "\\", "./", "/.", "é"))
     yield Entry("words of the full text", bm25.words_of)
     yield Entry("length of a query", hit_texts.length_of, ("雪", "雪 ", "ก"))
+    yield Entry("width of a text in a figure", text_width)
     yield Entry("words that a caption states", statements.words_in, ("dogs ", "ss ", "雪"))
     yield Entry("words that hold a text", lambda text: bm25.WordIndex([("a", text)]).best(text[:2000], 5))
     known = frozenset(f"{a}{b}{c}word" for a in "abcdefghij" for b in "abcdefghij" for c in "abcdefghij")

@@ -52,6 +52,8 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "train": ("train", "{}/run/config.yaml", "{}/odd", "--out", "{}/new", "--cache", "{}/cache"),
     "evaluate": ("evaluate", "{}/run/model", "{}/odd", "--split", "all", "--cache", "{}/cache"),
     "table": ("table", "vsepp:1", "--runs", "{}/run"),
+    "plot": ("plot", "{}/run", "--out", "{}/new.svg"),
+    "study": ("study", "{}/study/study.yaml", "--data", "{}/odd", "--out", "{}/new", "--cache", "{}/cache"),
     "compare": ("compare", "{}/evaluation/first.json", "{}/evaluation/second.json", "--draws", "20"),
     "calibrate": ("calibrate", "{}/run/model", "{}/odd", "--split", "all", "--out", "{}/new.json"),
     "relevance": ("relevance", "cider-d", "{}/odd", "--split", "all", "--out", "{}/new"),

@@ -265,6 +265,7 @@ def learned(seed: int) -> Any:
 def make_own(root: Path) -> None:
     """What rungwise itself writes: models, runs, indexes, degrees, caches, results, scenes."""
     from rungwise import evaluate
+    from rungwise.core import to_plain
     from rungwise.data import read
     from rungwise.encoders.row_cache import RowStore
     from rungwise.evaluation import Provenance
@@ -288,6 +289,9 @@ def make_own(root: Path) -> None:
         similarity=np.eye(8), image_of_caption=np.arange(8), provenance=Provenance(split="test", model_hash=fingerprint)
     )
     result.to_json(root / "run/results/result.json")
+    (root / "study").mkdir()
+    settings = {name: value for name, value in to_plain(run_config()).items() if name not in ("preset", "seed")}
+    (root / "study/study.yaml").write_text(json.dumps({"base": settings, "seeds": [0]}))
     index = Index.build(data, model_in(root / "run/model"), root / "index/index", model_location="../run/model")
     assert len(index) == len(NAMES)
     backup_index(root / "index/index", root / "index/backup")

@@ -172,7 +172,7 @@ def test_results_with_and_without_are_not_compared() -> None:
     plain = evaluate(similarity=SCORES, image_of_caption=OWNERS)
     judged = evaluate(similarity=SCORES, image_of_caption=OWNERS, settings=EvaluationSettings(human_positives=SAID))
     with pytest.raises(UserError, match="right answers"):
-        compare(plain, judged)
+        compare([plain, judged])
 
 
 def test_no_printed_row_stands_beside_them() -> None:

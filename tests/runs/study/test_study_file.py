@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from rungwise.core import UserError
 from rungwise.losses import Loss
+from rungwise.parts import _named_modules
 from rungwise.runs.study import StudyConfig, load_study, study_of
 from rungwise.runs.study._study_file import layered
 from tests.own_parts import forgotten
@@ -110,7 +111,9 @@ def test_a_file_is_read(tmp_path):
     assert load_study(path) == StudyConfig()
 
 
-def test_modules_of_a_file_are_imported(tmp_path):
+def test_modules_of_a_file_are_imported(tmp_path, monkeypatch):
+    for name in ("_imported", "_files", "_owned"):  # which commands that others print would name
+        monkeypatch.setattr(_named_modules, name, dict(getattr(_named_modules, name)))
     module = tmp_path / "study_losses.py"
     module.write_text(
         "from rungwise.losses import MaxOfHinges\n\n\nclass StudiedHinges(MaxOfHinges):\n"
