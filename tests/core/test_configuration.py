@@ -239,3 +239,11 @@ def test_bounds_hold_for_files_and_their_place_is_named() -> None:
     assert from_plain(Bounds, {"sizes": [2, 3], "rate": 1}, "a.yaml") == Bounds(sizes=(2, 3), rate=1.0)
     with pytest.raises(UserError, match=r"^a\.yaml: sizes\.0: must be at least 1 \(got -1\)$"):
         from_plain(Bounds, {"sizes": [-1]}, "a.yaml")
+
+
+def test_a_key_that_stands_twice_is_refused():
+    with pytest.raises(UserError, match=r"run\.yaml, line 3: 'seed' stands twice; leave one of them out"):
+        parse_yaml("seed: 1\nmodel: {a: 1}\nseed: 2\n", "run.yaml")
+    with pytest.raises(UserError, match=r"line 1: 'a' stands twice"):
+        parse_yaml("model: {a: 1, a: 1}", "run.yaml")
+    assert parse_yaml("one: &x {a: 1}\nother: {<<: *x, a: 2}", "run.yaml") == {"one": {"a": 1}, "other": {"a": 2}}

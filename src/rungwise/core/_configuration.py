@@ -362,6 +362,8 @@ def _count(node: yaml.Node, known: dict[int, int], where: object) -> int:
     if isinstance(node, yaml.CollectionNode):
         pairs = isinstance(node, yaml.MappingNode)
         inner = [one for pair in node.value for one in pair] if pairs else node.value
+        if pairs:
+            _refuse_double(node, where)
         size += sum(_count(one, known, where) for one in inner)
     elif len(node.value) > _LONGEST_NUMBER and node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
         raise UserError(f"{where}, line {node.start_mark.line + 1}: not valid YAML; a number of too many digits")
@@ -369,6 +371,17 @@ def _count(node: yaml.Node, known: dict[int, int], where: object) -> int:
         raise UserError(f"{where}: unfolds into more than {_MOST_VALUES:,} values; write out what its aliases mean")
     known[id(node)] = size
     return size
+
+
+def _refuse_double(node: yaml.Node, where: object) -> None:
+    """Refuse a mapping with one key twice, of which YAML would take the last."""
+    seen = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+            if (key.tag, key.value) in seen:
+                line = key.start_mark.line + 1
+                raise UserError(f"{where}, line {line}: {key.value[:60]!r} stands twice; leave one of them out")
+            seen.add((key.tag, key.value))
 
 
 def to_plain(config: Any) -> dict[str, Any]:

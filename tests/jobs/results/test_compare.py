@@ -112,7 +112,8 @@ def test_a_training_without_a_result_is_counted():
 @pytest.mark.parametrize(
     ("systems", "more", "line"),
     [
-        ([result()], {}, "there is one system in A; name two or more to compare"),
+        ([result()], {}, "there is one system, A; name two or more to compare"),
+        ([], {}, "no system is named; name two or more to compare"),
         ([result(), result(2)], {"names": ["a"]}, "names= has 1 names for 2 systems: A, B; give one for each"),
         ([result(), result(2)], {"names": ["a", "a"]}, "names= a a: two are equal"),
         ([result(), [5]], {}, "systems[1]=5: give a list of results or of their files"),
@@ -133,3 +134,33 @@ def test_what_is_written_is_what_is_returned(tmp_path):
     found = compare(result(2), result(1), out=tmp_path / "c.json")
     assert rungwise.Comparison.from_json(tmp_path / "c.json") == found
     assert json.loads(Path(tmp_path / "c.json").read_text())["primary"] == "rsum"
+
+
+def test_a_result_that_is_read_is_not_written_over(tmp_path):
+    result().to_json(tmp_path / "a.json")
+    before = (tmp_path / "a.json").read_bytes()
+    for call in (
+        lambda: compare(tmp_path / "a.json", result(2), out=tmp_path / "a.json"),
+        lambda: rungwise.table(runs=[tmp_path / "a.json"], out=tmp_path / "a.json", quiet=True),
+        lambda: rungwise.plot([tmp_path / "a.json"], csv=tmp_path / "a.json", quiet=True),
+    ):
+        with pytest.raises(UserError, match=r"a\.json: is one of the results that are read; name another file"):
+            call()
+    with pytest.raises(UserError, match="out= and csv= name one file twice"):
+        rungwise.plot([tmp_path / "a.json"], out=tmp_path / "p.svg", csv=tmp_path / "p.svg", quiet=True)
+    assert (tmp_path / "a.json").read_bytes() == before
+
+
+def test_a_table_lists_what_cannot_be_read_and_what_is_not_there(tmp_path):
+    result().to_json(tmp_path / "a.json")
+    (tmp_path / "broken.json").write_text("{")
+    found = rungwise.table(runs=[tmp_path / "a.json", tmp_path / "broken.json"], quiet=True)
+    assert any("broken.json" in said for said in found.left_out)
+    for more, line in (
+        ({"split": "val"}, "no system has such a result; there are split test, protocol full"),
+        ({"measures": ["r@1"]}, "there is no measure 'r@1'|r@1"),
+        ({"level": 2.0}, "level must lie between 0 and 1"),
+        ({"draws": 0}, "draws= must be at least 1, got 0"),
+    ):
+        with pytest.raises(UserError, match=line):
+            rungwise.table(runs=[tmp_path / "a.json"], quiet=True, **more)

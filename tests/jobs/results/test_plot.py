@@ -69,7 +69,7 @@ def test_results_of_one_file_name_keep_apart(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (([],), "runs=: none is given"),
+        (([],), "no run is named"),
         (([5],), "runs=5: give folders of runs, results, or their files"),
         (("nowhere",), "nowhere: is no folder"),
     ],

@@ -57,8 +57,8 @@ def test_a_grid_has_all_combinations_with_readable_names():
 
 
 def test_names_of_settings_are_as_long_as_they_must_be():
-    study = study_of({"grid": {"model.image.size": [1], "model.text.size": [2], "seed": [3]}})
-    assert [one.name for one in study.systems()] == ["image.size=1,text.size=2,seed=3"]
+    study = study_of({"grid": {"model.image.size": [1], "model.text.size": [2], "ema": [3]}})
+    assert [one.name for one in study.systems()] == ["image.size=1,text.size=2,ema=3"]
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,9 @@ def test_names_of_settings_are_as_long_as_they_must_be():
     [
         ({"arm": []}, r"s\.yaml: arm: unexpected, there is no such setting; did you mean arms\?"),
         ({"seeds": []}, r"s\.yaml: seeds: none are given"),
+        ({"grid": {"seed": [1]}}, r"s\.yaml: grid: seed is no setting of an arm or a grid; name seeds in seeds"),
+        ({"arms": [{"name": "a", "seed": 5}]}, r"s\.yaml: arm a: seed is no setting of an arm or a grid"),
+        ({"grid": {"ema": [0.5, 0.5]}}, r"s\.yaml: grid: ema: 0.5 stands twice; give each value once"),
         ({"seeds": [1, 1]}, r"s\.yaml: seeds: 1 stands twice in 1 1; give each seed once"),
         ({"arms": [{"name": "a"}, {"name": "A"}]}, r"s\.yaml: arms: 2 are named 'a'; give each a name of its own"),
         ({"arms": [{"name": "../a"}]}, r"s\.yaml: arms: '\.\./a' names no folder"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
 from typing import TYPE_CHECKING
 
 from rungwise.cli.frame import parse, with_ray
@@ -29,7 +30,10 @@ def main(arguments: list[str]) -> int:
     if found.stopped:
         say(f"stopped; go on with: {program()} study {shlex.join(arguments)}")
         return _STOPPED
-    return _FAILED if found.failed else 0
+    if found.failed:
+        print(f"rungwise study: {len(found.failed)} of {len(found.runs)} runs failed; see above", file=sys.stderr)
+        return _FAILED
+    return 0
 
 
 def _show_plan(found: StudyOutcome) -> None:

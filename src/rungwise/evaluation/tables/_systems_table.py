@@ -78,6 +78,12 @@ def systems_table(
         several = several or any(len(one.results) > 1 for one in systems)
         where = f", in {block.title}" if len(blocks) > 1 else ""
         names = _columns(block.systems, measures)
+        whole = tuple(name for name in names if any(cell_of(one.results, name) is not None for one in systems))
+        if partly := [name for name in names if name not in whole]:
+            missing.append(
+                f"{', '.join(partly)}: no system has it for all of its trainings{where}; evaluate the others"
+            )
+        names = whole
         found = _compared(systems, names, where, missing, level, draws, seed)
         tested += [found] if found is not None else []
         marks = _marks(systems, names, found)

@@ -15,7 +15,7 @@ from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, AnyPath, Given, PathOrNone, Texts, given
 from rungwise.jobs._python_values import Form
 from rungwise.jobs._terminal import say
-from rungwise.jobs.results._systems import Wanted, candidates_of, named, of_one_question
+from rungwise.jobs.results._systems import Wanted, candidates_of, named, of_one_question, refuse_input
 
 if TYPE_CHECKING:
     from rungwise.evaluation import Comparison, Result, System
@@ -33,8 +33,8 @@ class Compare(JobOptions):
     """Whether one system ranks better than another, or whether the difference may be chance.
 
     Attributes:
-        systems: Results (JSON files that evaluate --out wrote), runs, or folders of seeds or of runs; two or more. The
-            first is the baseline.
+        systems: Runs, folders of seeds or of runs, or results (JSON files that evaluate --out wrote); two systems or
+            more. The first is the baseline.
         measures: Numbers to compare, such as t2i/R@1. All that the systems have in common when left out.
         primary: The number by which the systems are judged, named before the numbers are seen; default rsum, or else
             the first. All others are descriptive.
@@ -73,10 +73,13 @@ def compared_results(asked: Compare, show: Callable[[Comparison], None] | None =
 
     if asked.seed < 0:
         raise UserError(f"--seed must be 0 or more, got {asked.seed}")
+    refuse_input("--out", asked.out, asked.systems)
     candidates, unreadable = candidates_of(asked.systems)
     if len(candidates) < 2:
-        said = f" in {candidates[0].name}" if candidates else ""
-        raise UserError(f"there is one system{said}; name two or more to compare" if candidates else unreadable[0])
+        if unreadable and not candidates:
+            raise UserError(unreadable[0])
+        there = f"there is one system, {candidates[0].name}" if candidates else "no system is named"
+        raise UserError(f"{there}; name two or more to compare: results, runs, or folders of runs")
     systems, remarks = of_one_question(candidates, Wanted(asked.protocol, asked.split, asked.relevance))
     found = compare_systems(
         named(_apart(systems), asked.names),

@@ -18,6 +18,7 @@ from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, AnyPath, Given, PathOrNone, Paths, Several, Texts, given
 from rungwise.jobs._python_values import Form, refused
 from rungwise.jobs._terminal import say, shortest
+from rungwise.jobs.results._systems import refuse_input
 
 if TYPE_CHECKING:
     from rungwise.evaluation import Result
@@ -86,6 +87,11 @@ def plotted(asked: Plot) -> CurvePlot:
     """Read the runs and results, make their curves, and write the files that are asked for."""
     from rungwise.runs.curves import draw, form_of
 
+    written = [os.path.abspath(one) for one in (*asked.out, *((asked.csv,) if asked.csv else ()))]  # noqa: PTH100
+    if len(set(written)) < len(written):
+        raise UserError("--out and --csv name one file twice; give each its own")
+    for option, path in (*(("--out", one) for one in asked.out), ("--csv", asked.csv)):
+        refuse_input(option, path, asked.runs)
     for path in asked.out:
         form_of(path)
         require_writable_file(path)
@@ -120,7 +126,7 @@ def _read(given: tuple[Result | str, ...]) -> tuple[tuple[SystemRuns, ...], dict
     from rungwise.runs import find_runs, systems_of
 
     if not given:
-        raise UserError("--runs: none is given; name folders of runs, or results")
+        raise UserError("no run is named; name folders of runs, or results")
     folders: list[Path] = []
     results: dict[str, Result] = {}
     unreadable: list[str] = []

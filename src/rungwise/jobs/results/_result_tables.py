@@ -17,7 +17,7 @@ from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, Given, PathOrNone, Texts, given
 from rungwise.jobs._python_values import Form
 from rungwise.jobs._terminal import say
-from rungwise.jobs.results._systems import Wanted, candidates_together, of_each_question
+from rungwise.jobs.results._systems import Wanted, candidates_together, of_each_question, refuse_input
 
 if TYPE_CHECKING:
     from rungwise.evaluation.tables import ResultTable, TableFormat
@@ -112,13 +112,23 @@ def _of_paper(asked: TableOptions) -> ResultTable:
 
 
 def _of_runs(asked: TableOptions) -> ResultTable:
+    from rungwise.evaluation.statistics import check_level
     from rungwise.evaluation.tables import SystemsBlock, systems_table
+    from rungwise.metrics import parse_all
 
     if not asked.runs:
         raise UserError("nothing is named: name runs by --runs, or a table of a paper, such as vsepp:1")
     if asked.seed < 0:
         raise UserError(f"--seed must be 0 or more, got {asked.seed}")
+    refuse_input("--out", asked.out, asked.runs)
+    check_level(asked.level)
+    if asked.draws is not None and asked.draws < 1:
+        raise UserError(f"--draws must be at least 1, got {asked.draws}")
     candidates, unreadable = candidates_together(asked.runs)
+    if not candidates:
+        raise UserError("; ".join(unreadable))
+    known = {name.rpartition("/")[2] for one in candidates for own in one.results.values() for name in own[0].numbers}
+    parse_all(one for one in asked.measures if one.rpartition("/")[2] not in known and "/" not in one)
     by_question, remarks = of_each_question(candidates, Wanted(asked.protocol, asked.split, asked.relevance))
     blocks = [SystemsBlock(title_of(systems[0].results[0]), tuple(systems)) for systems in by_question.values()]
     return systems_table(

@@ -89,7 +89,15 @@ def candidates_of(given: Sequence[Any]) -> tuple[list[Candidate], list[str]]:
 def candidates_together(given: Sequence[Any]) -> tuple[list[Candidate], list[str]]:
     """As :func:`candidates_of`, but runs that differ in their seed alone are one system wherever they lie."""
     places = [one for one in given if isinstance(one, str | os.PathLike) and _holds_runs(one)]
-    found, unreadable = candidates_of([one for one in given if not any(one is place for place in places)])
+    found: list[Candidate] = []
+    unreadable: list[str] = []
+    for place, one in enumerate(given):
+        if any(one is other for other in places):
+            continue
+        try:
+            found += _candidates(one, place, unreadable)
+        except UserError as error:  # one that cannot be read leaves the others be
+            unreadable.append(f"{shortest(Path(one)) if isinstance(one, str | os.PathLike) else place}: {error}")
     if places:
         from rungwise.runs import find_runs, systems_of
 
@@ -108,10 +116,11 @@ def of_each_question(
     """
     from rungwise.evaluation import System
 
-    remarks = [
-        f"{one.name}: has no results yet; rungwise evaluate {one.name} DATA" for one in candidates if not one.results
-    ]
-    asked = list(dict.fromkeys(key for one in candidates for key in one.results if wanted.fits(key)))
+    remarks = [said for one in candidates if (said := one.without_results())]
+    known = list(dict.fromkeys(key for one in candidates for key in one.results))
+    asked = [key for key in known if wanted.fits(key)]
+    if known and not asked:
+        raise UserError(f"no system has such a result; there are {'; '.join(_said(key) for key in known)}")
     graded = {key._replace(relevance="") for key in asked if key.relevance}
     asked = sorted((key for key in asked if key not in graded), key=lambda key: key.split != "test")
     found: dict[ResultQuestion, list[System]] = {}
@@ -273,6 +282,19 @@ def _folder(given: str | os.PathLike[str]) -> Path:
     """Folder of a run; of a Run of several seeds, the folder of all."""
     seeds = getattr(given, "seeds", None)
     return Path(os.path.commonpath([run.folder for run in seeds.values()])) if seeds else Path(given)
+
+
+def refuse_input(option: str, out: Path | None, given: Sequence[Any]) -> None:
+    """Refuse to write over a result that is read.
+
+    Raises:
+        UserError: If what is to be written is one of the files that are given.
+    """
+    if out is None:
+        return
+    places = [os.path.abspath(one) for one in given if isinstance(one, str | os.PathLike)]  # noqa: PTH100
+    if os.path.abspath(out) in places:  # noqa: PTH100 - links are not followed
+        raise UserError(f"{option} {out}: is one of the results that are read; name another file")
 
 
 def folders_of(given: Sequence[Any]) -> list[Path]:

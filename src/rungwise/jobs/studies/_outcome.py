@@ -110,9 +110,9 @@ class StudyOutcome(InTables, os.PathLike[str]):
 
     def counted(self) -> str:
         """How many runs are done, begun and missing, in words."""
-        words = [one.state for one in self.runs]
+        words = ["failed" if one.name in self.failed else one.state for one in self.runs]
         parts = (f"{words.count(word)} {word}" for word in dict.fromkeys(words))
-        return f"{len(words)} runs: {', '.join(parts)}"
+        return f"{len(words)} run{'s' * (len(words) != 1)}: {', '.join(parts)}"
 
     def time_left(self) -> str:
         """What is known of the time that the missing runs take; empty where nothing is missing."""

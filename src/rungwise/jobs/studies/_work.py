@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rungwise.core import UserError, digest_of_json, is_regular, require_there, to_plain
-from rungwise.data import ImageCaptions, dataset_of, read, why_untrained, with_splits
+from rungwise.data import ImageCaptions, dataset_of, read, why_untrained, with_share, with_splits
 from rungwise.evaluation import Result, protocol_named
 from rungwise.evaluation.tables import ResultTable
 from rungwise.jobs._terminal import chosen_device, console, say, say_issues
@@ -56,7 +56,7 @@ from rungwise.runs.study import (
 )
 from rungwise.scenes import own_degrees
 from rungwise.training import MODEL
-from rungwise.training.config import TrainConfig, with_origins
+from rungwise.training.config import TrainConfig, accepted, with_origins
 from rungwise.training.fit import check_fits
 from rungwise.training.tracking import TerminalWatcher
 
@@ -115,6 +115,8 @@ class StudyWork:
         """Refuse a run whose data or files do not fit its configuration."""
         data = self.data_of(config)
         check_fits(config, data)
+        accepted(config)
+        with_share(self.split_data(config), config.data.train, config.data.share, config.seed)
         if why := why_untrained(data, config.data.train, config.data.validation):
             raise UserError(f"{data.name}: {why}")
         self._identity(config)
@@ -369,7 +371,8 @@ class StudyWork:
     def _winner(self, systems: Mapping[str, Sequence[PlannedRun]]) -> str:
         """The system with the best mean over seeds on the validation split."""
         search = self.study.search
-        question = StudyQuestion(measures=(self.study.primary,)) if search is None else search.question
+        measure = str(self._chosen_measure().measure)
+        question = StudyQuestion(measures=(measure,)) if search is None else search.question
         means = {}
         for name, runs in systems.items():
             results = [self._answer(run, question, run.config.data.validation) for run in runs]

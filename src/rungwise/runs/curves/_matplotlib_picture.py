@@ -73,15 +73,15 @@ def drawn(parts: Sequence[PlotPart], form: str, width: float, height: float) -> 
     Raises:
         MissingExtraError: If matplotlib is not installed.
     """
-    try:
+    file = io.BytesIO()
+    try:  # parts of matplotlib are imported when it draws
         import matplotlib
+
+        with matplotlib.rc_context(dict(_SETTINGS)):
+            figure = _figure(parts, width, height)
+            figure.savefig(file, format=form, dpi=160, metadata=dict(_METADATA[form]), facecolor="white")
     except ImportError as error:
         raise MissingExtraError("matplotlib", "a plot") from error
-
-    file = io.BytesIO()
-    with matplotlib.rc_context(dict(_SETTINGS)):
-        figure = _figure(parts, width, height)
-        figure.savefig(file, format=form, dpi=160, metadata=dict(_METADATA[form]), facecolor="white")
     return file.getvalue()
 
 

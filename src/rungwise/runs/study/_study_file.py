@@ -242,6 +242,12 @@ class StudyConfig:
             if count > 1:
                 raise UserError(f"arms: {count} are named {name!r}; give each a name of its own")
         _checked_choice(self.primary, "full", "primary")
+        for where, names in (("grid", self.grid), *((f"arm {one.name}", one.settings) for one in self.arms)):
+            if "seed" in names:
+                raise UserError(f"{where}: seed is no setting of an arm or a grid; name seeds in seeds")
+        for name, values in self.grid.items():
+            if twice := next((one for at, one in enumerate(values) if one in values[:at]), None):
+                raise UserError(f"grid: {name}: {twice} stands twice; give each value once")
         if self.search is not None:
             if not any(self.ranges_of(arm) for arm in self.all_arms):
                 raise UserError("search: names no ranges; give some by the names of settings, or leave search out")
@@ -251,6 +257,8 @@ class StudyConfig:
     def _check_ranges(self, arm: StudyArm) -> None:
         assert self.search is not None
         for name, one in self.ranges_of(arm).items():
+            if name == "seed":
+                raise UserError("search: seed is nothing to search; name seeds in seeds")
             if name in self.grid:
                 raise UserError(f"search: {name} is in the grid as well; search it, or give it values, not both")
             if self.search.by == "grid" and not one.choice:
