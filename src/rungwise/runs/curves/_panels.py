@@ -149,7 +149,8 @@ def spread(rows: Sequence[Sequence[float]], lowest: float = -math.inf, highest: 
     several = counts > 1
     freedom = np.where(several, counts - 1, 1)
     half = stats.t.ppf(0.5 + LEVEL / 2, freedom) * np.sqrt(squares / freedom / np.maximum(counts, 1))
-    half = np.where(several, half, np.nan)
+    # Seeds that agree, such as two that found as many, say nothing of how far others lie apart.
+    half = np.where(several & (squares > 0), half, np.nan)
     return replace(
         bare,
         low=tuple(np.clip(mean - half, lowest, highest).tolist()),
