@@ -150,7 +150,8 @@ def spread(rows: Sequence[Sequence[float]], lowest: float = -math.inf, highest: 
     freedom = np.where(several, counts - 1, 1)
     half = stats.t.ppf(0.5 + LEVEL / 2, freedom) * np.sqrt(squares / freedom / np.maximum(counts, 1))
     # Seeds that agree, such as two that found as many, say nothing of how far others lie apart.
-    half = np.where(several & (squares > 0), half, np.nan)
+    differ = np.sqrt(squares / freedom) > 1e-9 * np.maximum(1, np.abs(mean))
+    half = np.where(several & differ, half, np.nan)
     return replace(
         bare,
         low=tuple(np.clip(mean - half, lowest, highest).tolist()),
