@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 
 from rungwise import Answer, Comparison, Result, open_index, read
 from rungwise.cli import main
-from rungwise.evaluation import compare
+from rungwise.evaluation import System, compare
 from rungwise.relevance import load
 from rungwise.scenes import SceneConfig, facts_in, generate, held_out_combinations, read_statement, sample_picture
 from tests.rooms import ROOT
@@ -257,7 +257,8 @@ def test_the_cells_and_the_commands_give_the_same_numbers(runner, tmp_path, monk
     assert [one.model_hash for one in results] == ours["models"]
     compared = Comparison.from_json(ours["comparison"])
     assert Comparison.from_json(Path("comparison.json")).differences == compared.differences
-    assert compare([results[1], results[0]], primary="t2i/nDCG@10").differences == compared.differences
+    systems = [System(name, (one,)) for name, one in zip(("plain", "graded"), results[::-1], strict=True)]
+    assert compare(systems, primary="t2i/nDCG@10").differences == compared.differences
     np.testing.assert_array_equal(load(Path("words")).dense(), np.array(ours["words"], np.float32))
     answer = Answer.from_json(ours["answer"])
     assert [(hit["id"], hit["score"]) for hit in found["hits"]] == [(hit.id, hit.score) for hit in answer.hits]
