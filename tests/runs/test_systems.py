@@ -3,8 +3,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rungwise.evaluation import evaluate
-from rungwise.runs import ResultQuestion, RunWithResults, by_question, systems_of
+from rungwise.evaluation import ResultQuestion, evaluate
+from rungwise.runs import RunWithResults, by_question, systems_of
 from rungwise.training.config import DataConfig, TrainConfig
 
 

@@ -26,6 +26,7 @@ from .comparison import ComparedSystem as ComparedSystem
 from .comparison import Comparison as Comparison
 from .comparison import Difference as Difference
 from .comparison import QueryChanges as QueryChanges
+from .comparison import ResultQuestion as ResultQuestion
 from .comparison import System as System
 from .comparison import compare as compare
 from .comparison import comparison_text as comparison_text

@@ -6,7 +6,6 @@ from ._seeds import SeedRuns as SeedRuns
 from ._seeds import Spread as Spread
 from ._seeds import checked_seeds as checked_seeds
 from ._seeds import train_seeds as train_seeds
-from ._systems import ResultQuestion as ResultQuestion
 from ._systems import RunWithResults as RunWithResults
 from ._systems import SystemRuns as SystemRuns
 from ._systems import by_question as by_question

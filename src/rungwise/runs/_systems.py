@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rungwise.core import UserError, digest_of_json, to_plain
 from rungwise.core.output import short_repr
-from rungwise.evaluation import Result
+from rungwise.evaluation import Result, ResultQuestion
 from rungwise.runs._results import is_run_folder, kept_results
 from rungwise.training import CONFIG
 from rungwise.training.config import AnyRunConfig, load_run_config
@@ -26,21 +26,6 @@ SAME_NUMBERS = (
 _DEEPEST = 4
 """Number of folders below a given one in which runs are looked for."""
 _SEED = re.compile(r"seed-\d+")
-
-
-class ResultQuestion(NamedTuple):
-    """What a result answers; only results of one question are compared or averaged."""
-
-    protocol: str
-    split: str
-    data_hash: str
-    relevance: str
-    right: str
-
-    @classmethod
-    def of(cls, result: Result) -> ResultQuestion:
-        """The question of a result."""
-        return cls(result.protocol, result.split, result.data_hash, result.relevance, result.right)
 
 
 @dataclass(frozen=True)

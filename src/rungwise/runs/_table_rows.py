@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rungwise.core import UserError, to_plain
-from rungwise.evaluation import Result
+from rungwise.evaluation import Result, ResultQuestion
 from rungwise.evaluation.tables import Ours, PublishedRow, matching, table_named
-from rungwise.runs._systems import SAME_NUMBERS, ResultQuestion, RunWithResults, by_question
+from rungwise.runs._systems import SAME_NUMBERS, RunWithResults, by_question
 from rungwise.training.config import AnyRunConfig, Preset, load_preset
 
 _LONGEST = 60

@@ -8,5 +8,6 @@ from ._comparison import label_of as label_of
 from ._comparison_text import comparison_text as comparison_text
 from ._differences import compare as compare
 from ._differences import measure_of as measure_of
+from ._system import ResultQuestion as ResultQuestion
 from ._system import System as System
 from ._system import refuse_other_questions as refuse_other_questions

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,21 @@ from rungwise.core import UserError
 from rungwise.core.output import short_repr
 from rungwise.evaluation._result import Result
 from rungwise.metrics import Measure
+
+
+class ResultQuestion(NamedTuple):
+    """What a result answers; only results of one question are compared or averaged."""
+
+    protocol: str
+    split: str
+    data_hash: str
+    relevance: str
+    right: str
+
+    @classmethod
+    def of(cls, result: Result) -> ResultQuestion:
+        """The question of a result."""
+        return cls(result.protocol, result.split, result.data_hash, result.relevance, result.right)
 
 
 @dataclass(frozen=True)

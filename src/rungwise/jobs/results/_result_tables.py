@@ -17,7 +17,7 @@ from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, Given, PathOrNone, Texts, given
 from rungwise.jobs._python_values import Form
 from rungwise.jobs._terminal import say
-from rungwise.jobs.results._systems import Wanted, candidates_together, of_each_question, refuse_input
+from rungwise.jobs.results._systems import Wanted, candidates_together, folders_of, of_each_question, refuse_input
 
 if TYPE_CHECKING:
     from rungwise.evaluation.tables import ResultTable, TableFormat
@@ -102,7 +102,6 @@ def _of_paper(asked: TableOptions) -> ResultTable:
     table = paper_table(paper, number)
     if not asked.runs:
         return table
-    from rungwise.jobs.results._systems import folders_of
     from rungwise.runs import find_runs, ours_for  # torch, which a printed table does not need
 
     runs, unreadable = find_runs(folders_of(asked.runs))

@@ -13,8 +13,8 @@ from rungwise.jobs._python_values import refused
 from rungwise.jobs._terminal import shortest
 
 if TYPE_CHECKING:
-    from rungwise.evaluation import Result, System
-    from rungwise.runs import ResultQuestion, SystemRuns
+    from rungwise.evaluation import Result, ResultQuestion, System
+    from rungwise.runs import SystemRuns
 
 _WANTED = "a result, its file, the text of to_json(), a run, its folder, or a folder of runs"
 
@@ -239,7 +239,7 @@ def _results(given: Any, place: int) -> Sequence[Result]:
 
 
 def _of_results(name: str, results: Sequence[Result]) -> Candidate:
-    from rungwise.runs import ResultQuestion
+    from rungwise.evaluation import ResultQuestion
 
     found: dict[ResultQuestion, list[Result]] = {}
     for one in results:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from rungwise.core import MissingExtraError, UserError
 from rungwise.core.disk import replacing
-from rungwise.evaluation import Result, System
+from rungwise.evaluation import Result, ResultQuestion, System
 from rungwise.evaluation.tables import ResultTable, SystemsBlock, TableFormat, systems_table
 from rungwise.jobs.results import title_of
-from rungwise.runs import ResultQuestion, RunWithResults, SystemRuns, by_question
+from rungwise.runs import RunWithResults, SystemRuns, by_question
 
 if TYPE_CHECKING:
     from rungwise.runs.study import PlannedRun

@@ -44,7 +44,7 @@ class Study(JobOptions):
 
     IDLE: ClassVar[tuple[IdleCase, ...]] = (
         idle_where(
-            "jobs ray device",
+            "jobs ray",
             lambda asked: asked.dry_run,
             "with {dry_run}, which trains nothing",
             "leave one of them out",

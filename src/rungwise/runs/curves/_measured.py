@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
-from rungwise.evaluation import Result
+from rungwise.evaluation import Result, ResultQuestion
 from rungwise.evaluation.statistics import WAYS
 from rungwise.metrics import PERCENT, Measure, Total, parse
-from rungwise.runs._systems import ResultQuestion, SystemRuns, by_question
+from rungwise.runs._systems import SystemRuns, by_question
 
 
 @dataclass(frozen=True)
