@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core import UserError
+from rungwise.core.compute import _cluster
 from rungwise.losses import Loss
 from rungwise.parts import _named_modules
 from rungwise.runs.study import StudyConfig, load_study, study_of
@@ -117,6 +118,7 @@ def test_a_file_is_read(tmp_path):
 def test_modules_of_a_file_are_imported(tmp_path, monkeypatch):
     for name in ("_imported", "_files", "_owned"):  # which commands that others print would name
         monkeypatch.setattr(_named_modules, name, dict(getattr(_named_modules, name)))
+    monkeypatch.setattr(_cluster, "_whole", list(_cluster._whole))  # what workers would be sent
     module = tmp_path / "study_losses.py"
     module.write_text(
         "from rungwise.losses import MaxOfHinges\n\n\nclass StudiedHinges(MaxOfHinges):\n"
