@@ -208,8 +208,6 @@ def _difference(
     one = first.results[0]
     interval = interval_of_difference(first.results, second.results, name, draws, level)
     pictures = len(np.unique(np.concatenate([one.image_of_query(way) for way in one.queries])))
-    mine, theirs = first.of_seed(), second.of_seed()
-    paired = [theirs[seed][name] - mine[seed][name] for seed in mine if seed in theirs]
     return Difference(
         name,
         one.units[name],
@@ -219,7 +217,7 @@ def _difference(
         second.mean(name),
         second.mean(name) - first.mean(name),
         over_pictures(draws, pictures, interval),
-        over_seeds(paired, level),
+        over_seeds(second.paired_differences(first, name), level),
         NOT_SHOWN,
     )
 
@@ -266,8 +264,7 @@ def _remarks(
     for one in own:
         if one.seeds is None:
             continue
-        mine, theirs = named[one.baseline].of_seed(), named[one.system].of_seed()
-        paired = [theirs[seed][primary] - mine[seed][primary] for seed in mine if seed in theirs]
+        paired = named[one.system].paired_differences(named[one.baseline], primary)
         needed = seeds_to_show(least, float(np.std(paired, ddof=1)), level)
         many = "more than 10,000" if needed is None else f"about {needed}"
         width = number_text(one.seeds.interval.high - one.seeds.interval.low, one.unit)

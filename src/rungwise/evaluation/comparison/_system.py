@@ -65,6 +65,11 @@ class System:
         counts = Counter(self.seeds)
         return {one.seed: one for one in self.results if one.seed is not None and counts[one.seed] == 1}
 
+    def paired_differences(self, baseline: System, name: str) -> list[float]:
+        """Differences of a number from that of another system, one for each seed that both have."""
+        mine, theirs = self.of_seed(), baseline.of_seed()
+        return [mine[seed][name] - theirs[seed][name] for seed in theirs if seed in mine]
+
     def mean(self, name: str) -> float:
         """Mean of a number over the trainings."""
         return float(np.mean([one[name] for one in self.results]))
