@@ -78,7 +78,7 @@ def test_a_run_that_fails_is_listed_with_its_reason(file, capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert "failed: max/seed-0: the loss is no longer finite" in lines
     assert "the test split stays closed until every run is finished" in lines
-    assert lines[-1] == "4 runs: 4 missing"
+    assert lines[-1] == "4 runs: 4 failed"
 
 
 def test_a_study_that_is_stopped_says_how_it_goes_on(file, capsys, monkeypatch):

@@ -111,7 +111,7 @@ def test_a_run_that_was_cut_off_goes_on(study, trained, tmp_path, monkeypatch):
         patch.setattr(running, "run_stages", dies)
         found = study()
     assert list(found.failed) == ["sum/seed-0"]
-    assert [one.state for one in found.runs] == ["done", "done", "begun", "done"]
+    assert [one.text for one in found.runs] == ["done", "done", "failed after 0 of 2 epochs", "done"]
     assert (tmp_path / "out" / "sum" / "seed-0" / CHECKPOINT).exists()
     trained.clear()
     found = study()
@@ -214,6 +214,7 @@ def test_an_arm_with_a_failed_trial_is_not_chosen_for(study, monkeypatch):
     monkeypatch.setattr(running, "run_stages", failing)
     found = study(search=SEARCH, seeds=[0])
     assert found.failed == {"sum/trial-2": "no", "sum/seed-0": "a trial of sum failed, so that none is chosen"}
+    assert {one.name for one in found.runs if one.state == "failed"} == set(found.failed)
     assert list(numbers(found)) == ["max"]
     assert list(found.chosen) == ["max"]
 

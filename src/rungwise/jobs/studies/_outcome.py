@@ -28,7 +28,7 @@ class StudiedRun:
     Attributes:
         name: Name of the run: its system, and its seed or trial.
         folder: Its folder; None where its settings wait for a search.
-        state: done, begun, missing, or waiting for the search.
+        state: done, begun, missing, failed, or waiting for the search.
         epoch: Number of finished epochs.
         epochs: Number of all its epochs.
     """
@@ -42,7 +42,11 @@ class StudiedRun:
     @property
     def text(self) -> str:
         """The state in words."""
-        return f"begun, epoch {self.epoch} of {self.epochs}" if self.state == "begun" else self.state
+        if self.state == "begun":
+            return f"begun, epoch {self.epoch} of {self.epochs}"
+        if self.state == "failed" and self.epochs:
+            return f"failed after {self.epoch} of {self.epochs} epochs"
+        return self.state
 
 
 @dataclass(frozen=True)
@@ -109,8 +113,8 @@ class StudyOutcome(InTables, os.PathLike[str]):
         return [f"{one.name.ljust(width)}  {one.text}" for one in self.runs]
 
     def counted(self) -> str:
-        """How many runs are done, begun and missing, in words."""
-        words = ["failed" if one.name in self.failed else one.state for one in self.runs]
+        """How many runs are in which state, in words."""
+        words = [one.state for one in self.runs]
         parts = (f"{words.count(word)} {word}" for word in dict.fromkeys(words))
         return f"{len(words)} run{'s' * (len(words) != 1)}: {', '.join(parts)}"
 
@@ -122,7 +126,7 @@ class StudyOutcome(InTables, os.PathLike[str]):
         return "; ".join(filter(None, (known, other)))
 
     def _title(self) -> str:
-        state = f", {len(self.failed)} failed" if self.failed else ", stopped" if self.stopped else ""
+        state = ", stopped" if self.stopped else ""
         return f"study {one_line(shortest(self.folder), 60)}: {self.counted()}{state}"
 
     def _tables(self) -> list[TextTable]:

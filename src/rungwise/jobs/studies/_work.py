@@ -529,10 +529,14 @@ class StudyWork:
         states: list[StudyRunState] = [run.state(again=self.asked.again) for run in runs]
         seconds, untimed = remaining_seconds(runs, states)
         shown = [
-            StudiedRun(run.name, run.folder, state.word, state.epoch, run.epochs)
+            StudiedRun(
+                run.name, run.folder, "failed" if run.name in self.failed else state.word, state.epoch, run.epochs
+            )
             for run, state in zip(runs, states, strict=True)
         ]
         shown += [StudiedRun(name, None, _WAITING, 0, 0) for name in waiting]
+        known = {one.name for one in shown}
+        shown += [StudiedRun(name, None, "failed", 0, 0) for name in self.failed if name not in known]
         return StudyOutcome(
             self.out,
             tuple(shown),
