@@ -111,7 +111,7 @@ def test_a_run_that_was_cut_off_goes_on(study, trained, tmp_path, monkeypatch):
         patch.setattr(running, "run_stages", dies)
         found = study()
     assert list(found.failed) == ["sum/seed-0"]
-    assert [one.text for one in found.runs] == ["done", "done", "failed after 0 of 2 epochs", "done"]
+    assert [one.text for one in found.runs] == ["done", "done", "failed after 0 of 1 epochs", "done"]
     assert (tmp_path / "out" / "sum" / "seed-0" / CHECKPOINT).exists()
     trained.clear()
     found = study()
