@@ -1,4 +1,7 @@
-"""What a study does, in which order, and what it does not do twice."""
+"""What a study does, in which order, and what it does not do twice.
+
+Also tests rungwise.jobs.studies._all_runs, rungwise.jobs.studies._study_answers.
+"""
 
 import csv
 import json
@@ -12,7 +15,7 @@ from rungwise.core import UserError
 from rungwise.core.disk import read_seal
 from rungwise.core.version import __version__
 from rungwise.evaluation import Result
-from rungwise.jobs.studies import _work as work
+from rungwise.jobs.studies import _study_answers as answers
 from rungwise.runs import find_runs, systems_of
 from rungwise.runs.study import RUN_RECORD, Machine, StudyRecord, StudyRun
 from rungwise.runs.study import _running as running
@@ -38,13 +41,13 @@ def trained(monkeypatch):
 @pytest.fixture
 def asked(monkeypatch):
     """What was evaluated: the folder of the run and the split, and whether its run was done by then."""
-    found, real = [], work.evaluate
+    found, real = [], answers.evaluate
 
     def watched(model, data, *, split, **more):
         found.append((model.split("/out/")[1].removesuffix("/model"), split))
         return real(model, data, split=split, **more)
 
-    monkeypatch.setattr(work, "evaluate", watched)
+    monkeypatch.setattr(answers, "evaluate", watched)
     return found
 
 
@@ -189,7 +192,7 @@ def test_a_search_sees_the_validation_split_alone_and_the_test_split_is_opened_a
 
 def test_when_the_test_split_is_opened_all_is_trained(study, monkeypatch, tmp_path):
     """Until then it cannot be read at all."""
-    real = work.evaluate
+    real = answers.evaluate
 
     def guarded(model, data, *, split, **more):
         if split == "test":
@@ -199,7 +202,7 @@ def test_when_the_test_split_is_opened_all_is_trained(study, monkeypatch, tmp_pa
             assert StudyRecord.read(tmp_path / "out").openings
         return real(model, data, split=split, **more)
 
-    monkeypatch.setattr(work, "evaluate", guarded)
+    monkeypatch.setattr(answers, "evaluate", guarded)
     assert study(search=SEARCH).split == "test"
 
 

@@ -149,7 +149,7 @@ def test_the_question_of_most_systems_is_drawn_and_the_other_is_said(tmp_path):
     drawn, left_out = part("recall", *runs)
     assert [one.name for one in drawn.panels[0].curves] == ["a", "b", "chance"]
     assert left_out == [
-        f"recall: c: has no result of protocol full, split test, data dddddddd; rungwise evaluate {tmp_path / 'c'} DATA"
+        f"recall: c: has no result of split test, protocol full, data dddddddd; rungwise evaluate {tmp_path / 'c'} DATA"
         " --protocol full"
     ]
     assert any("not drawn: results of protocol one-caption-per-image" in note for note in drawn.notes)

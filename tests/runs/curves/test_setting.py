@@ -66,7 +66,7 @@ def test_what_cannot_be_drawn_is_listed(tmp_path):
         run(tmp_path / "none", ema=0.3),
     ]
     found = draw(systems(*runs), by="ema")
-    assert found.left_out[0].startswith("setting: none: has no result of protocol full")
+    assert found.left_out[0].startswith("setting: none: has no result of split test, protocol full")
     assert found.left_out[1:] == (
         "setting: again: has the same settings as a, which is drawn",
         "setting: b: its results have no rsum",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
-from rungwise.core.output import short_repr
+from rungwise.core.output import one_line, short_repr
 from rungwise.evaluation._result import Result
 from rungwise.metrics import Measure
 
@@ -30,6 +30,14 @@ class ResultQuestion(NamedTuple):
     def of(cls, result: Result) -> ResultQuestion:
         """The question of a result."""
         return cls(result.protocol, result.split, result.data_hash, result.relevance, result.right)
+
+    @property
+    def text(self) -> str:
+        """The question in words, for a line of an error or a remark."""
+        parts = [f"split {self.split}" if self.split else "no split", f"protocol {self.protocol}"]
+        parts += [f"data {self.data_hash[:8]}"] if self.data_hash else []
+        parts += [f"degrees {one_line(self.relevance, 60)}"] if self.relevance else []
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)

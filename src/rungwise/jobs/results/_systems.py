@@ -120,7 +120,7 @@ def of_each_question(
     known = list(dict.fromkeys(key for one in candidates for key in one.results))
     asked = [key for key in known if wanted.fits(key)]
     if known and not asked:
-        raise UserError(f"no system has such a result; there are {'; '.join(_said(key) for key in known)}")
+        raise UserError(f"no system has such a result; there are {'; '.join(key.text for key in known)}")
     graded = {key._replace(relevance="") for key in asked if key.relevance}
     asked = sorted((key for key in asked if key not in graded), key=lambda key: key.split != "test")
     found: dict[ResultQuestion, list[System]] = {}
@@ -149,14 +149,14 @@ def of_one_question(candidates: Sequence[Candidate], wanted: Wanted) -> tuple[li
     common = _common(candidates, wanted)
     several = [one for one in common if one.split == "test"] or common
     if len(several) > 1:
-        listed = "; ".join(_said(one) for one in several)
+        listed = "; ".join(one.text for one in several)
         raise UserError(
             f"the systems were evaluated in {len(several)} ways: {listed}; name one of them by --protocol, --split or"
             " --relevance"
         )
     question, remarks, systems = several[0], [], []
     if others := [one for one in common if one != question]:
-        remarks.append(f"compared by {_said(question)}; they have {'; '.join(_said(one) for one in others)} as well")
+        remarks.append(f"compared by {question.text}; they have {'; '.join(one.text for one in others)} as well")
     for one in candidates:
         own = next(results for key, results in one.results.items() if _answers(key, question))
         systems.append(System(one.name, own))
@@ -169,7 +169,7 @@ def _missing(candidates: Sequence[Candidate]) -> Iterator[str]:
     for one in candidates:
         for question, own in one.results.items():
             if (missing := one.trainings - len(own)) > 0:
-                yield f"{one.name}: {missing} of {one.trainings} trainings have no result of {_said(question)}"
+                yield f"{one.name}: {missing} of {one.trainings} trainings have no result of {question.text}"
 
 
 def _common(candidates: Sequence[Candidate], wanted: Wanted) -> list[ResultQuestion]:
@@ -179,7 +179,7 @@ def _common(candidates: Sequence[Candidate], wanted: Wanted) -> list[ResultQuest
         if not one.results:
             raise UserError(one.without_results())
         if not own:
-            raise UserError(f"{one.name}: has no such result; it has {'; '.join(_said(key) for key in one.results)}")
+            raise UserError(f"{one.name}: has no such result; it has {'; '.join(key.text for key in one.results)}")
     asked = list(dict.fromkeys(key for own in of_each for key in own))
     common = [key for key in asked if all(key in own for own in of_each)]
     plain = {key._replace(relevance="") for key in common}
@@ -191,7 +191,7 @@ def _common(candidates: Sequence[Candidate], wanted: Wanted) -> list[ResultQuest
     ]
     if not common:
         said = "; ".join(
-            f"{one.name}: {', '.join(_said(key) for key in own)}" for one, own in zip(candidates, of_each, strict=True)
+            f"{one.name}: {', '.join(key.text for key in own)}" for one, own in zip(candidates, of_each, strict=True)
         )
         raise UserError(f"the systems have no result of the same data, split and protocol: {said}")
     return common
@@ -199,13 +199,6 @@ def _common(candidates: Sequence[Candidate], wanted: Wanted) -> list[ResultQuest
 
 def _answers(key: ResultQuestion, asked: ResultQuestion) -> bool:
     return key == asked or (not asked.relevance and key._replace(relevance="") == asked)
-
-
-def _said(question: ResultQuestion) -> str:
-    parts = [f"split {question.split}" if question.split else "all", f"protocol {question.protocol}"]
-    parts += [f"data {question.data_hash[:8]}"] if question.data_hash else []
-    parts += [f"degrees {question.relevance}"] if question.relevance else []
-    return ", ".join(parts)
 
 
 def _candidates(given: Any, place: int, unreadable: list[str]) -> Iterator[Candidate]:

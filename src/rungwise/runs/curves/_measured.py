@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
 from rungwise.evaluation import Result, ResultQuestion
+from rungwise.evaluation.comparison import measure_of
 from rungwise.evaluation.statistics import WAYS
-from rungwise.metrics import PERCENT, Measure, Total, parse
+from rungwise.metrics import PERCENT, Measure, Total
 from rungwise.runs._systems import SystemRuns, by_question
 
 
@@ -83,7 +84,7 @@ def chosen(
     every = dict.fromkeys(question for one in measured for question in one.results)
     fitting = [one for one in every if protocol in ("", one.protocol) and split in ("", one.split)]
     if every and not fitting:
-        there = "; ".join(dict.fromkeys(_said(one) for one in every))
+        there = "; ".join(dict.fromkeys(one.text for one in every))
         raise UserError(
             f"{kind}: no result of --protocol {protocol or 'any'}, --split {split or 'any'}; there are {there}"
         )
@@ -96,13 +97,13 @@ def chosen(
     best = max(fitting, key=weight)  # the first of those that weigh most
     of = tuple((one, one.results[best]) for one in measured if best in one.results)
     notes = [
-        f"not drawn: results of {_said(one)} ({_systems(sum(one in own.results for own in measured))})"
+        f"not drawn: results of {one.text} ({_systems(sum(one in own.results for own in measured))})"
         + ("; --protocol and --split choose" if (one.protocol, one.split) != (best.protocol, best.split) else "")
         for one in every
         if one != best
     ]
     left_out = [
-        f"{kind}: {one.name}: has no result of {_said(best)}; rungwise evaluate {one.folder} DATA"
+        f"{kind}: {one.name}: has no result of {best.text}; rungwise evaluate {one.folder} DATA"
         f" --protocol {best.protocol}"
         for one in measured
         if best not in one.results
@@ -134,7 +135,7 @@ def labels_of(number: str) -> tuple[str, str]:
     >>> labels_of("i2t/R@1"), labels_of("rsum")
     (('R@1, image to text', 'R@1 (%)'), ('rsum', 'rsum, sum of 6 numbers in %'))
     """
-    measure = measure_of(number)
+    measure = known_measure(number)
     way, slash, name = number.partition("/")
     if isinstance(measure, Total):
         return number, f"{number}, sum of {2 * len(measure.terms)} numbers in %"
@@ -142,10 +143,10 @@ def labels_of(number: str) -> tuple[str, str]:
     return title, name if measure is None else f"{name} ({'%' if measure.unit == PERCENT else measure.unit})"
 
 
-def measure_of(number: str) -> Measure | Total | None:
+def known_measure(number: str) -> Measure | Total | None:
     """The measure of a number; None for one that is not imported here, or for what is no measure."""
     try:
-        return parse(number.partition("/")[2] or number)
+        return measure_of(number)
     except UserError:
         return None
 
@@ -156,9 +157,3 @@ def title_of(what: str, result: Result) -> str:
     name = result.data_name.removesuffix(f"/{result.split}") if result.split else result.data_name
     on = [name, f"split {result.split}" if result.split else "", f"protocol {result.protocol}", sizes]
     return f"{what}\n{', '.join(filter(None, on))}"
-
-
-def _said(question: ResultQuestion) -> str:
-    parts = [f"protocol {question.protocol}", f"split {question.split}" if question.split else ""]
-    parts += [f"degrees {question.relevance[:40]}" if question.relevance else "", f"data {question.data_hash[:8]}"]
-    return ", ".join(filter(None, parts))

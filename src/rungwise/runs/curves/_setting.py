@@ -16,7 +16,7 @@ from rungwise.evaluation import Result
 from rungwise.metrics import DIRECTIONS, Direction, Measure, R, Total
 from rungwise.runs._systems import SAME_NUMBERS, SystemRuns
 from rungwise.runs.curves._by_rank import chance_of_recall
-from rungwise.runs.curves._measured import ComparableResults, labels_of, measure_of, title_of
+from rungwise.runs.curves._measured import ComparableResults, known_measure, labels_of, title_of
 from rungwise.runs.curves._panels import Panel, PlotCurve, PlotPart, band_notes, is_wide, spread
 
 _NAMED = 2
@@ -139,13 +139,13 @@ def _numbers(measures: Sequence[str], results: Sequence[Result]) -> list[str]:
 
 
 def _bounds(number: str) -> tuple[float, float]:
-    measure = measure_of(number)
+    measure = known_measure(number)
     return (-np.inf, np.inf) if measure is None else measure.bounds
 
 
 def _chance(result: Result, number: str) -> float | None:
     """What an order at random reaches, for R@K and sums of such; None for other measures."""
-    measure = measure_of(number)
+    measure = known_measure(number)
     if isinstance(measure, R):
         terms: list[tuple[Direction, Measure]] = [(cast(Direction, number.partition("/")[0]), measure)]
     elif isinstance(measure, Total):
@@ -244,5 +244,5 @@ def reads_degrees(measures: Sequence[str]) -> bool:
     >>> reads_degrees(["i2t/R@1"]), reads_degrees(["R@1", "nDCG@10"])
     (False, True)
     """
-    found = [measure_of(one) for one in measures]
+    found = [known_measure(one) for one in measures]
     return any(one is not None and one.graded for one in found)
