@@ -152,10 +152,10 @@ def test_the_question_of_most_systems_is_drawn_and_the_other_is_said(tmp_path):
         f"recall: c: has no result of split test, protocol full, data dddddddd; rungwise evaluate {tmp_path / 'c'} DATA"
         " --protocol full"
     ]
-    assert any("not drawn: results of protocol one-caption-per-image" in note for note in drawn.notes)
+    assert any("not drawn: results of split test, protocol one-caption-per-image" in note for note in drawn.notes)
     other = draw(systems(*runs), ["recall"], protocol="one-caption-per-image")
     assert [one.name for one in other.parts[0].panels[0].curves] == ["a", "chance"]
-    with pytest.raises(UserError, match="recall: no result of --protocol labels, --split any; there are protocol"):
+    with pytest.raises(UserError, match="recall: no result of --protocol labels, --split any; there are split test, protocol"):
         draw(systems(*runs), ["recall"], protocol="labels")
 
 
