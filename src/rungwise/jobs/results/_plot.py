@@ -18,7 +18,7 @@ from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, AnyPath, Given, PathOrNone, Paths, Several, Texts, given
 from rungwise.jobs._python_values import Form, refused
 from rungwise.jobs._terminal import say, shortest
-from rungwise.jobs.results._systems import refuse_input
+from rungwise.jobs.results._systems import names_for, refuse_input
 
 if TYPE_CHECKING:
     from rungwise.evaluation import Result
@@ -160,17 +160,11 @@ def _named(
     names: tuple[str, ...], systems: tuple[SystemRuns, ...], results: dict[str, Result]
 ) -> tuple[tuple[SystemRuns, ...], dict[str, Result]]:
     """Systems and results under the names that a person gave, or under their own, each once."""
-    own = [*(one.name for one in systems), *results]
-    if names and len(names) != len(own):
-        raise UserError(f"--names: {len(names)} for {len(own)} curves; give one for each of {', '.join(own[:8])}")
-    if len(set(names)) < len(names):
-        raise UserError("--names: a name stands twice; give each curve its own")
-    if not names:
-        if double := {one.name for one in systems} & results.keys():
-            return systems, {f"{name}.json" if name in double else name: one for name, one in results.items()}
-        return systems, results
-    renamed = tuple(replace(one, name=name) for one, name in zip(systems, names, strict=False))
-    return renamed, dict(zip(names[len(systems) :], results.values(), strict=True))
+    if not names and (double := {one.name for one in systems} & results.keys()):
+        return systems, {f"{name}.json" if name in double else name: one for name, one in results.items()}
+    given = names_for([*(one.name for one in systems), *results], names)
+    renamed = tuple(replace(one, name=name) for one, name in zip(systems, given, strict=False))
+    return renamed, dict(zip(given[len(systems) :], results.values(), strict=True))
 
 
 plot = function_of(

@@ -308,11 +308,20 @@ def named(systems: Sequence[System], names: Sequence[str]) -> list[System]:
     Raises:
         UserError: If there are more or fewer names than systems, or two names are equal.
     """
+    given = names_for([one.name for one in systems], names)
+    return [replace(one, name=name) for one, name in zip(systems, given, strict=True)]
+
+
+def names_for(own: Sequence[str], names: Sequence[str]) -> Sequence[str]:
+    """The names that a person gave to systems, or their own where none are given.
+
+    Raises:
+        UserError: If there are more or fewer names than systems, or two names are equal.
+    """
     if not names:
-        return list(systems)
-    if len(names) != len(systems):
-        own = ", ".join(one.name for one in systems)
-        raise UserError(f"--names has {len(names)} names for {len(systems)} systems: {own}; give one for each")
+        return own
+    if len(names) != len(own):
+        raise UserError(f"--names has {len(names)} names for {len(own)} systems: {', '.join(own)}; give one for each")
     if len(set(names)) < len(names):
         raise UserError(f"--names {' '.join(names)}: two are equal; give each system its own")
-    return [replace(one, name=name) for one, name in zip(systems, names, strict=True)]
+    return names
