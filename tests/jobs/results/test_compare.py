@@ -114,7 +114,7 @@ def test_a_training_without_a_result_is_counted():
     [
         ([result()], {}, "there is one system, A; name two or more to compare"),
         ([], {}, "no system is named; name two or more to compare"),
-        ([result(), result(2)], {"names": ["a"]}, "names= has 1 names for 2 systems: A, B; give one for each"),
+        ([result(), result(2)], {"names": ["a"]}, "names= has 1 for 2 systems: A, B; give one for each"),
         ([result(), result(2)], {"names": ["a", "a"]}, "names= a a: two are equal"),
         ([result(), [5]], {}, "systems[1]=5: give a list of results or of their files"),
         ([result(), "nowhere.json"], {}, "nowhere.json: no such file"),

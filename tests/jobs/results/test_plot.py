@@ -52,9 +52,9 @@ def test_one_unreadable_run_is_a_line(runs, capsys):
 
 def test_curves_get_names(runs):
     assert names_of(rungwise.plot(runs, names=["SAM", "VSE++"], quiet=True)) == ["SAM", "VSE++"]
-    with pytest.raises(UserError, match="names= has 1 names for 2 systems: sam, vsepp; give one for each"):
+    with pytest.raises(UserError, match="names= has 1 for 2 systems: sam, vsepp; give one for each"):
         rungwise.plot(runs, names=["SAM"])
-    with pytest.raises(UserError, match="a name stands twice"):
+    with pytest.raises(UserError, match="two are equal"):
         rungwise.plot(runs, names=["SAM", "SAM"])
 
 

@@ -321,7 +321,7 @@ def names_for(own: Sequence[str], names: Sequence[str]) -> Sequence[str]:
     if not names:
         return own
     if len(names) != len(own):
-        raise UserError(f"--names has {len(names)} names for {len(own)} systems: {', '.join(own)}; give one for each")
+        raise UserError(f"--names has {len(names)} for {len(own)} systems: {', '.join(own)}; give one for each")
     if len(set(names)) < len(names):
         raise UserError(f"--names {' '.join(names)}: two are equal; give each system its own")
     return names
