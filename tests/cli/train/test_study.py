@@ -66,6 +66,18 @@ def test_a_study_prints_a_plan_then_its_table(file, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "4 runs: 4 done"
 
 
+def test_a_plan_says_what_cannot_act_and_what_is_the_same(file, capsys):
+    values = json.loads(file.read_text())
+    never = {"loss": {"kind": "max_of_hinges", "margin": 2.5}}
+    arms = [*values["arms"], {"name": "far", **never}, {"name": "again", **never}]
+    file.write_text(json.dumps({**values, "arms": arms}))
+    assert main(["study", "s.yaml", "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[8].startswith("arms far, again: loss.margin 2.5 is never reached")
+    assert lines[9] == "far and again have the same settings: they are one system"
+    assert lines[10] == "8 runs: 8 missing"
+
+
 def test_a_run_that_fails_is_listed_with_its_reason(file, capsys, monkeypatch):
     from rungwise.core import UserError
     from rungwise.runs.study import _running as running

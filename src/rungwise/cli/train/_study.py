@@ -39,6 +39,8 @@ def main(arguments: list[str]) -> int:
 def _show_plan(found: StudyOutcome) -> None:
     for run in found.runs:
         say(f"  {run.name:<40} {run.text}")
+    for note in found.notes:
+        say(note)
     say(found.counted())
     if left := found.time_left():
         say(f"still to do: {left}")

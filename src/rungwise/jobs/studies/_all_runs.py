@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,7 @@ class AllRuns:
         self._study, self._out = study, out
         self._read: dict[tuple[str, str, str, bool], ImageCaptions] = {}
         self._identities: dict[str, RunIdentity] = {}
+        self._without_effect: dict[str, list[str]] = {}
         self.given = asked.data if isinstance(asked.data, ImageCaptions) else None
         self._path = "" if asked.data is None else str(asked.data if self.given is None else place_of(self.given) or "")
         self._check(asked)
@@ -87,17 +88,23 @@ class AllRuns:
             found.append(PlannedRun(system.name, config, folder, self._identity(config)))
         return found
 
+    def remarks(self) -> list[str]:
+        """A line for each setting that cannot act, with the arms that have it."""
+        return list(_of_arms(self._without_effect))
+
     def _check(self, asked: Study) -> None:
         """Build every configuration, and refuse what does not fit before anything is trained."""
         mistakes: dict[str, list[str]] = {}
         for arm in self._study.all_arms:
             try:
                 for config in self._possible(arm):
-                    self._check_run(config)
+                    for line in self._check_run(config):
+                        if arm.name not in (names := self._without_effect.setdefault(line, [])):
+                            names.append(arm.name)
             except UserError as error:
                 said = " ".join(str(error).split()).removeprefix(f"arm {arm.name}: ")
                 mistakes.setdefault(said, []).append(arm.name)
-        lines = [f"arm{'s' if names[1:] else ''} {', '.join(names)}: {said}" for said, names in mistakes.items()]
+        lines = list(_of_arms(mistakes))
         for data in self._read.values() if self.given is None else [self.given]:
             lines += self._unanswerable(data)
         if lines:
@@ -111,15 +118,16 @@ class AllRuns:
             if (place := place_of(data)) is not None and place.resolve() == self._out.resolve():
                 raise UserError(f"--out {self._out}: holds the data; name another folder for the study")
 
-    def _check_run(self, config: TrainConfig) -> None:
-        """Refuse a run whose data or files do not fit its configuration."""
+    def _check_run(self, config: TrainConfig) -> list[str]:
+        """Refuse a run whose data or files do not fit its configuration; lines on settings that cannot act."""
         data = self.data_of(config)
         check_fits(config, data)
-        accepted(config)
+        without_effect = accepted(config)
         with_share(self.split_data(config), config.data.train, config.data.share, config.seed)
         if why := why_untrained(data, config.data.train, config.data.validation):
             raise UserError(f"{data.name}: {why}")
         self._identity(config)
+        return without_effect
 
     def _unanswerable(self, data: ImageCaptions) -> list[str]:
         """A line for each question of the evaluation that could not be answered after all the training."""
@@ -186,3 +194,9 @@ class AllRuns:
             self._identities[name] = identity_of_run(config, data_hash_of(self.split_data(config)))
         found = self._identities[name]
         return replace(found, settings={**found.settings, "seed": config.seed})
+
+
+def _of_arms(lines: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Lines, each behind the names of its arms."""
+    for line, names in lines.items():
+        yield f"arm{'s' if names[1:] else ''} {', '.join(names)}: {line}"

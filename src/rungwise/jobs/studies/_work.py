@@ -64,14 +64,16 @@ class StudyWork:
     def planned(self) -> StudyOutcome:
         """How far everything is; nothing is written."""
         trials = [run for arm in self.study.all_arms for run in self._runs.trial_runs(arm)]
-        runs, waiting = list(trials), []
+        waiting: list[str] = []
+        systems: dict[str, list[PlannedRun]] = {}
         for system in self.study.systems():
             chosen = self._known_choice(system.arm)
             if chosen is None:
                 waiting += [f"{system.name}/seed-{seed}" for seed in self.study.seeds]
             else:
-                runs += self._runs.system_runs(system, chosen)
-        return self._outcome(runs, waiting)
+                systems[system.name] = self._runs.system_runs(system, chosen)
+        runs = [*trials, *(run for own in systems.values() for run in own)]
+        return self._outcome(runs, waiting, notes=[*self._runs.remarks(), *self._same_systems(systems)])
 
     def refuse_others(self) -> None:
         """Refuse a folder with a run or files that are of no study."""
