@@ -68,6 +68,7 @@ def commands() -> list[Command]:
              "index/index/captions/store.json")  # fmt: skip
     picture = f"csv/{good.NAMES[0]}"
     evaluate = ("evaluate", "--captions-per-image", "1")
+    graded = ("--measures", "nDCG@10")
     found = [
         *(Command("inspect", ("inspect", f"{{}}/{one.folder}"), (one.folder,), (f"{one.folder}/{one.files[0]}",),
                   (one.folder,)) for one in collections()),
@@ -82,13 +83,13 @@ def commands() -> list[Command]:
                                           "--text-embeddings", "{}/evaluation/vectors.npy"),
                   ("evaluation",), (f"evaluation/vectors.{kind}",)) for kind in ("npz", "safetensors", "parquet")),
         *(Command("evaluate similarities", (*evaluate, "--similarity", f"{{}}/evaluation/similarity.{kind}",
-                                            "--relevance", "{}/evaluation/similarity.npy"),
+                                            "--relevance", "{}/evaluation/similarity.npy", *graded),
                   ("evaluation",), (f"evaluation/similarity.{kind}",)) for kind in ("npy", "json", "jsonl")),
         *(Command("evaluate ranked lists", ("evaluate", "{}/flickr8k", "--split", "all", "--captions-only",
                                             "--ranked-lists", f"{{}}/evaluation/run.{kind}", "--measures", "R@1"),
                   ("evaluation", "flickr8k"), (f"evaluation/run.{kind}",)) for kind in ("json", "trec")),
         Command("evaluate, degrees", (*evaluate, "--similarity", "{}/evaluation/similarity.npy", "--relevance",
-                                      "{}/degrees/dense"), ("evaluation", "degrees"),
+                                      "{}/degrees/dense", *graded), ("evaluation", "degrees"),
                 ("degrees/dense/relevance.json", "degrees/dense/values.npy"), ("degrees/dense",)),
         Command("evaluate, judgements", ("evaluate", "{}/csv", "--split", "all", "--similarity",
                                          "{}/evaluation/similarity.npy", "--positives", "{}/evaluation/people.jsonl"),

@@ -88,7 +88,7 @@ def kinds() -> list[Kind]:
         )),
         Kind("degrees", ("degrees", "evaluation"), _in_degrees, (
             ("evaluate", "--captions-per-image", "1", "--similarity", "{}/evaluation/similarity.npy", "--relevance",
-             "{}/degrees/dense"), ("verify", "{}/degrees/dense"),
+             "{}/degrees/dense", "--measures", "nDCG@10"), ("verify", "{}/degrees/dense"),
         )),
         Kind("result", ("evaluation",), _in_a_result, (
             ("compare", "{}/evaluation/first.json", "{}/evaluation/second.json", "--draws", "20"),
