@@ -68,7 +68,7 @@ def commands() -> list[Command]:
              "index/index/captions/store.json")  # fmt: skip
     picture = f"csv/{good.NAMES[0]}"
     evaluate = ("evaluate", "--captions-per-image", "1")
-    graded = ("--measures", "nDCG@10")
+    graded = ("--measures", "CS@10")  # takes degrees below 0, as the similarities have
     found = [
         *(Command("inspect", ("inspect", f"{{}}/{one.folder}"), (one.folder,), (f"{one.folder}/{one.files[0]}",),
                   (one.folder,)) for one in collections()),
