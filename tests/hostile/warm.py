@@ -12,7 +12,8 @@ from tests.house import modules
 _BESIDE = ("pyarrow.parquet", "timm", "torch.utils.tensorboard", "tensorboard.compat.tensorflow_stub", "numba",
            "safetensors.torch", "tests.colour_model", "scipy.io", "onnxruntime", "open_clip", "sentence_transformers",
            "transformers.models.clip.modeling_clip", "transformers.models.siglip.modeling_siglip",
-           "tests.models.vsepp_program", "symtable")  # fmt: skip
+           "tests.models.vsepp_program", "symtable", "matplotlib.figure", "matplotlib.backends.backend_svg",
+           "matplotlib.backends.backend_agg")  # fmt: skip
 
 
 def warm() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,8 +86,10 @@ def find_runs(folders: Iterable[Path]) -> tuple[tuple[RunWithResults, ...], tupl
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: is no folder; name one that rungwise train wrote, or one of several runs")
-        own = list(_below(folder, _DEEPEST))
-        if not own:
+        closed: dict[Path, str] = {}
+        own = list(_below(folder, _DEEPEST, closed))
+        unreadable |= closed
+        if not own and not closed:
             raise UserError(f"{folder}: holds no run with a model; name a folder that rungwise train wrote")
         for one in own:
             try:
@@ -166,8 +168,8 @@ def _place(group: Sequence[RunWithResults]) -> Path:
     return folders[0]
 
 
-def _below(folder: Path, depth: int) -> Iterable[Path]:
-    """Runs in a folder; folders inside a run are not searched."""
+def _below(folder: Path, depth: int, closed: dict[Path, str]) -> Iterator[Path]:
+    """Runs in a folder; folders inside a run are not searched. ``closed`` gets a line for each that cannot be read."""
     if is_run_folder(folder):
         yield folder
         return
@@ -177,6 +179,7 @@ def _below(folder: Path, depth: int) -> Iterable[Path]:
         with os.scandir(folder) as entries:
             inner = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False) and one.name[:1] != ".")
     except OSError as error:
-        raise UserError(f"{folder}: cannot be read ({(error.strerror or str(error)).lower()})") from error
+        closed[folder.resolve()] = f"{folder}: cannot be read ({(error.strerror or str(error)).lower()})"
+        return
     for name in inner:
-        yield from _below(folder / name, depth - 1)
+        yield from _below(folder / name, depth - 1, closed)

@@ -1,6 +1,7 @@
 """Also tests rungwise.jobs.results._systems."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -164,3 +165,22 @@ def test_a_table_lists_what_cannot_be_read_and_what_is_not_there(tmp_path):
     ):
         with pytest.raises(UserError, match=line):
             rungwise.table(runs=[tmp_path / "a.json"], quiet=True, **more)
+
+
+def test_a_folder_that_may_not_be_read_is_one_line(tmp_path, monkeypatch):
+    real = os.scandir
+
+    def forbidden(path="."):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", forbidden)
+    (tmp_path / "closed").mkdir()
+    with pytest.raises(UserError, match=r"closed: cannot be read \(permission denied\)"):
+        compare(tmp_path / "closed", result())
+    result(measures=("R@1", "R@5", "R@10", "MedR")).to_json(tmp_path / "a.json")
+    for call in (rungwise.table, rungwise.plot):
+        given = [tmp_path / "a.json", tmp_path / "closed"]
+        found = call(given, quiet=True) if call is rungwise.plot else call(runs=given, quiet=True)
+        assert any("closed: cannot be read (permission denied)" in line for line in found.left_out)

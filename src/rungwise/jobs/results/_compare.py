@@ -79,7 +79,8 @@ def compared_results(asked: Compare, show: Callable[[Comparison], None] | None =
         if unreadable and not candidates:
             raise UserError(unreadable[0])
         there = f"there is one system, {candidates[0].name}" if candidates else "no system is named"
-        raise UserError(f"{there}; name two or more to compare: results, runs, or folders of runs")
+        more = f"; {unreadable[0]}" if unreadable else ""
+        raise UserError(f"{there}; name two or more to compare: results, runs, or folders of runs{more}")
     systems, remarks = of_one_question(candidates, Wanted(asked.protocol, asked.split, asked.relevance))
     found = compare_systems(
         named(_apart(systems), asked.names),

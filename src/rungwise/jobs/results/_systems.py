@@ -266,8 +266,11 @@ def _holds_runs(given: str | os.PathLike[str]) -> bool:
     """Whether a folder holds runs, and not results alone; one that is empty is said to hold no run."""
     if not os.path.isdir(given):  # noqa: PTH112 - a text of JSON is longer than a path may be
         return False
-    with os.scandir(given) as entries:
-        own = list(entries)
+    try:
+        with os.scandir(given) as entries:
+            own = list(entries)
+    except OSError:  # find_runs says why
+        return True
     return any(one.is_dir() for one in own) or not any(one.name.endswith(".json") for one in own)
 
 
