@@ -1,4 +1,5 @@
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,6 +132,15 @@ def test_folders_need_files_of_splits(tmp_path):
         read_scored_pairs(tmp_path)
     with pytest.raises(UserError, match="nowhere: no such file or folder"):
         read_scored_pairs(tmp_path / "nowhere")
+
+
+def test_a_folder_that_may_not_be_read_is_one_line(tmp_path, monkeypatch):
+    def forbidden(folder):
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, "iterdir", forbidden)
+    with pytest.raises(UserError, match=r"cannot be read \(permission denied\)"):
+        read_scored_pairs(tmp_path)
 
 
 def chains(count, length):

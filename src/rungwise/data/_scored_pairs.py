@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core import UserError, digest_of_json, require_there, user_path
+from rungwise.core import UserError, digest_of_json, require_there, unreadable, user_path
 from rungwise.core.output import short_repr
 from rungwise.data._collection import NO_SPLIT, Issue
 from rungwise.data.files import read_lines
@@ -270,7 +270,10 @@ def _files(path: Path) -> list[Path]:
     """The file itself, or the files of a folder whose names tell different splits."""
     if not path.is_dir():
         return [path]
-    there = sorted(one for one in path.iterdir() if one.is_file() and one.suffix.lower() in _SUFFIXES)
+    try:
+        there = sorted(one for one in path.iterdir() if one.is_file() and one.suffix.lower() in _SUFFIXES)
+    except OSError as error:
+        raise unreadable(path, error) from error
     named = [one for one in there if split_in_file_name(one) is not None]
     if not named:
         raise UserError(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rungwise.core import UserError, digest_of_json, to_plain
+from rungwise.core import UserError, digest_of_json, to_plain, unreadable
 from rungwise.core.output import short_repr
 from rungwise.evaluation import Result, ResultQuestion
 from rungwise.runs._results import is_run_folder, kept_results
@@ -82,13 +82,13 @@ def find_runs(folders: Iterable[Path]) -> tuple[tuple[RunWithResults, ...], tupl
         UserError: If a folder is missing or holds no run.
     """
     found: dict[Path, RunWithResults] = {}
-    unreadable: dict[Path, str] = {}
+    broken: dict[Path, str] = {}
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: is no folder; name one that rungwise train wrote, or one of several runs")
         closed: dict[Path, str] = {}
         own = list(_below(folder, _DEEPEST, closed))
-        unreadable |= closed
+        broken |= closed
         if not own and not closed:
             raise UserError(f"{folder}: holds no run with a model; name a folder that rungwise train wrote")
         for one in own:
@@ -96,8 +96,8 @@ def find_runs(folders: Iterable[Path]) -> tuple[tuple[RunWithResults, ...], tupl
                 results = tuple(kept.result for kept in kept_results(one))
                 found[one.resolve()] = RunWithResults(one, load_run_config(one / CONFIG), results)
             except UserError as error:
-                unreadable[one.resolve()] = f"{one}: cannot be read: {error}"
-    return tuple(found.values()), tuple(unreadable.values())
+                broken[one.resolve()] = f"{one}: cannot be read: {error}"
+    return tuple(found.values()), tuple(broken.values())
 
 
 def systems_of(runs: Sequence[RunWithResults]) -> tuple[SystemRuns, ...]:
@@ -179,7 +179,7 @@ def _below(folder: Path, depth: int, closed: dict[Path, str]) -> Iterator[Path]:
         with os.scandir(folder) as entries:
             inner = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False) and one.name[:1] != ".")
     except OSError as error:
-        closed[folder.resolve()] = f"{folder}: cannot be read ({(error.strerror or str(error)).lower()})"
+        closed[folder.resolve()] = str(unreadable(folder, error))
         return
     for name in inner:
         yield from _below(folder / name, depth - 1, closed)
