@@ -567,7 +567,7 @@ def _of_short_functions() -> Iterator[Entry]:
     from rungwise.index.stores import word_set
     from rungwise.index.stores._engine_rows import from_engine, to_engine
     from rungwise.index.stores.lance._rows import from_list
-    from rungwise.metrics import MRR, parse_as
+    from rungwise.metrics import parse_as
     from rungwise.models._average import members_of
     from rungwise.relevance.config import names_source
     from rungwise.scenes import read_statement
@@ -596,7 +596,7 @@ def _of_short_functions() -> Iterator[Entry]:
     yield Entry("addresses in a line", with_slashes, ("s3:/", "milvus:/", "a:", "/"))
     yield Entry("tokens", lambda text: parse_tokens(text, "here"), ("ada read ", ";", "#", "sha256:", "\n"))
     yield Entry("vocabulary that is read", lambda text: read_vocabulary(text, "tokenizer.json"), _JSON)
-    yield Entry("measure of a list", lambda text: parse_as(text, (MRR,), ()), ("MRR", "(", ","))
+    yield Entry("measure of a list", lambda text: parse_as(text, ()), ("MRR", "(", ","))
 
 
 def _normalised(texts: Any, form: Any, text: str) -> str:
