@@ -24,6 +24,10 @@ def warm() -> None:
         if not name.endswith("__main__"):
             with suppress(ImportError):  # extras that are not installed
                 importlib.import_module(name)
+    with suppress(ImportError):  # matplotlib keeps the files of fonts open, which a case counts
+        from matplotlib.font_manager import findfont, get_font
+
+        get_font(findfont("DejaVu Sans"))
     Image.init()
     for name in ("utf-8-sig", "utf-16", "utf-32", "latin-1", "idna", "unicode_escape"):
         codecs.lookup(name)  # which imports it; a case without privileges could not

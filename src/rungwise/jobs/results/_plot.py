@@ -18,7 +18,7 @@ from rungwise.jobs._job import JobOptions, function_of
 from rungwise.jobs._options import ADVANCED, AnyPath, Given, PathOrNone, Paths, Several, Texts, given
 from rungwise.jobs._python_values import Form, refused
 from rungwise.jobs._terminal import say, shortest
-from rungwise.jobs.results._systems import names_for, refuse_input
+from rungwise.jobs.results._systems import absolute, names_for, refuse_input
 
 if TYPE_CHECKING:
     from rungwise.evaluation import Result
@@ -87,7 +87,7 @@ def plotted(asked: Plot) -> CurvePlot:
     """Read the runs and results, make their curves, and write the files that are asked for."""
     from rungwise.runs.curves import draw, form_of
 
-    written = [os.path.abspath(one) for one in (*asked.out, *((asked.csv,) if asked.csv else ()))]  # noqa: PTH100
+    written = [absolute(one) for one in (*asked.out, *((asked.csv,) if asked.csv else ()))]
     if len(set(written)) < len(written):
         raise UserError("--out and --csv name one file twice; give each its own")
     for option, path in (*(("--out", one) for one in asked.out), ("--csv", asked.csv)):

@@ -288,9 +288,16 @@ def refuse_input(option: str, out: Path | None, given: Sequence[Any]) -> None:
     """
     if out is None:
         return
-    places = [os.path.abspath(one) for one in given if isinstance(one, str | os.PathLike)]  # noqa: PTH100
-    if os.path.abspath(out) in places:  # noqa: PTH100 - links are not followed
+    if absolute(out) in [absolute(one) for one in given if isinstance(one, str | os.PathLike)]:
         raise UserError(f"{option} {out}: is one of the results that are read; name another file")
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """The path from the root on, links not followed; as it is where the current folder was removed."""
+    try:
+        return os.path.abspath(path)  # noqa: PTH100
+    except FileNotFoundError:
+        return os.fspath(path)
 
 
 def folders_of(given: Sequence[Any]) -> list[Path]:
