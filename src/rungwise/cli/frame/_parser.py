@@ -21,6 +21,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import tyro
+from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core import UserError
 from rungwise.core.compute import ADDRESS, LOCAL
@@ -34,6 +35,10 @@ T = TypeVar("T")
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 _MODULE_LINE = "--module NAME, with any command, imports a module of your own first."
+_OF_ALL = ("--module", "--traceback")
+"""Options of every command."""
+_NEAR = 0.75
+"""Least similarity of an unknown option to the one that was meant."""
 _WIDTH = 80
 _LONGEST_CHOICES = 14
 """Largest number of characters of choices that stand in the place of a value."""
@@ -95,7 +100,7 @@ def parse(
     5
     >>> parse(Count, ["--kk", "5"], "count")
     Traceback (most recent call last):
-    rungwise.core.UserError: there is no option --kk; did you mean --k? count --help lists the options
+    rungwise.core.UserError: there is no option --kk; did you mean --k? count --help-all lists the options
     """
     words = list(arguments)
     before = words[: words.index("--")] if "--" in words else words
@@ -120,7 +125,7 @@ def parse(
     except SystemExit as end:
         if not end.code:
             raise
-        raise UserError(f"{_reason(said.getvalue())}; {command} --help lists the options") from None
+        raise UserError(f"{_reason(said.getvalue())}; {command} {HELP_ALL} lists the options") from None
     _refuse_idle(asked, _typed(before))
     if os.environ.get("RANK", "0") == "0":  # of the processes of a run, the first one alone writes
         _require_places(asked)
@@ -197,11 +202,11 @@ def options(kind: type[Any], default: Any = None) -> list[str]:
 
 
 def refuse_unknown(known: Sequence[str], words: Sequence[str], command: str) -> None:
-    """Refuse the first word that looks like an option and is none; the message names a similar one.
+    """Refuse the first word that looks like an option and is none; the message names the one that was meant.
 
     >>> refuse_unknown(["--where", "--loss."], ["--loss.margin=1", "--were"], "rungwise search")
     Traceback (most recent call last):
-    rungwise.core.UserError: there is no option --were; did you mean --where? rungwise search --help lists the
+    rungwise.core.UserError: there is no option --were; did you mean --where? rungwise search --help-all lists the
     options
     """
     begins = tuple(one for one in known if one.endswith("."))
@@ -211,9 +216,33 @@ def refuse_unknown(known: Sequence[str], words: Sequence[str], command: str) -> 
             continue
         dashed = name.replace("_", "-")
         if dashed not in known and not (begins and dashed.startswith(begins)):
-            near = near_names(dashed, known, least=0.75)
-            guess = f"did you mean {near[0]}? " if near else ""
-            raise UserError(f"there is no option {name}; {guess}{command} --help lists the options")
+            meant = _meant(dashed, known)
+            guess = f"did you mean {meant}? " if meant else ""
+            raise UserError(f"there is no option {name}; {guess}{command} {HELP_ALL} lists the options")
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """The option that was probably meant by an unknown one; empty where none is near.
+
+    >>> _meant("--losses.margin", ["--loss."]), _meant("--margin", ["--loss.margin"])
+    ('--loss.margin', '--loss.margin')
+    >>> _meant("--schedule.floor", ["--schedule", "--seed"]), _meant("--tracebak", []), _meant("--x", ["--y"])
+    ('--schedule', '--traceback', '')
+    """
+    whole = [one for one in known if not one.endswith(".")]
+    if near := near_names(name, [*whole, HELP[1], HELP_ALL, *_OF_ALL], least=_NEAR):
+        return near[0]
+    if inner := [one for one in whole if one.endswith(f".{name.removeprefix('--')}")]:
+        return inner[0]
+    group, dot, last = name.rpartition(".")
+    while dot:  # the group is misspelt, and its options may not be known here
+        if near := near_names(f"{group}.", [one for one in known if one.endswith(".")], least=_NEAR):
+            return f"{near[0]}{last}"
+        if group in whole:
+            return group
+        group, dot, inner_last = group.rpartition(".")
+        last = f"{inner_last}.{last}"
+    return ""
 
 
 def short_help(
@@ -316,7 +345,7 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
                 metavar = "NAME"
             label = f"{flags[0]} {metavar}"
         flags += given.aliases or () if given is not None else ()
-        if any(is_dataclass(one) for one in (value, *_members(plain))):
+        if not _is_one_value(hints[field.name]) and any(is_dataclass(one) for one in (value, *_members(plain))):
             flags.append(f"--{dashed}.")
         needed = field.default is MISSING and field.default_factory is MISSING and value is None
         written = "written" in field.metadata
@@ -333,6 +362,11 @@ def _unwrapped(hint: Any) -> tuple[Any, Any, bool]:
                 given = extra
             is_positional = is_positional or extra is _POSITIONAL
     return hint, given, is_positional
+
+
+def _is_one_value(hint: Any) -> bool:
+    """Whether an option takes a configuration as one word, such as ``{kind: cosine, floor: 0.1}``."""
+    return get_origin(hint) is Annotated and any(isinstance(one, PrimitiveConstructorSpec) for one in get_args(hint))
 
 
 _POSITIONAL = get_args(tyro.conf.Positional[int])[1]
