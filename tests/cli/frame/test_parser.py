@@ -148,7 +148,7 @@ def test_no_command_loads_what_is_heavy_before_it_knows_what_for() -> None:
     lines = [f"{command} {word}" for command in (*COMMANDS, "relevance cascade") for word in ("--help", "--no-such")]
     lines += ["relevance", "presets", "presets sam", "table vsepp:1", "search http://127.0.0.1:9/ red"]
     lines += ["serach", "train nowhere", "train vsepp nowhere", "train vsepp . --losses.margin 0.1", "plot nowhere"]
-    lines += ["study nowhere.yaml", "index nowhere", "search nowhere red", "evaluate nowhere nowhere", "serve nowhere"]
+    lines += ["study nowhere.yaml", "index nowhere", "search nowhere red", "evaluate nowhere nowhere"]
     code = (
         "import sys\n"
         "from rungwise.cli import main\n"
