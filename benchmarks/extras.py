@@ -5,7 +5,7 @@
 Packages and MB are those of this environment, in which everything is installed (``pip install '.[dev]'``): what the
 requirements of pyproject.toml lead to, without torch and what torch itself brings. MB are the sizes of the files that
 each package recorded when it was installed. Seconds are the fastest of five starts of ``--python``, such as one of an
-environment with the bare install. The output is the table of docs/installing.md.
+environment with the bare install. The output is the table of docs/start/installing.md.
 """
 
 from __future__ import annotations

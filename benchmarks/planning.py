@@ -45,7 +45,7 @@ from serving import processor, served
 
 _REPOSITORY = Path(__file__).parents[1]
 RATES = _REPOSITORY / "src" / "rungwise" / "planning" / "measured.csv"
-COSTS, SCALING = _REPOSITORY / "docs" / "costs.md", _REPOSITORY / "docs" / "scaling.md"
+COSTS, SCALING = _REPOSITORY / "docs/reference/lookup/costs.md", _REPOSITORY / "docs/operate/scaling.md"
 _GROWS, _RIGHTNESS = "\n## What grows with a collection\n", "\n## How right is the plan\n"
 _PLAN = re.compile(r"^```text\n\$ rungwise (plan .+)\n(?:.*\n)*?```$", re.MULTILINE)
 _QUERIES = 400

@@ -1,6 +1,6 @@
 """What each relevance source makes of small changes to a caption, and how near its order is to the truth.
 
-Both on generated scenes, whose relevance is exact: the tables of docs/relevance.md and docs/scene-graphs.md.
+Both on generated scenes, whose relevance is exact: the tables of the pages below docs/guide/relevance.
 
     python benchmarks/what_sources_see.py [--vectors GLOVE.txt] [--cross-encoder FOLDER] [--scenes 1000] [--few 60]
 

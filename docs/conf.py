@@ -13,13 +13,38 @@ author = "rungwise developers"
 copyright = "2026, rungwise developers"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
-html_theme = "furo"
+highlight_language = "bash"
+html_theme = "pydata_sphinx_theme"
 html_title = "rungwise"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "navigation_depth": 3,
+    "show_nav_level": 1,
+    "show_toc_level": 1,
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "logo": {"text": "rungwise"},
+    "use_edit_page_button": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+html_sidebars = {"index": []}
+html_show_sourcelink = False
 # Each page of sources has the whole tree of contents: with every name in it, a build takes four times as long.
 toc_object_entries = False
 # Two rooms have a class Comparison, of results and of calibrations; a signature that names one links to either.

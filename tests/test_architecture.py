@@ -1,4 +1,4 @@
-"""The floors of docs/architecture.md, held to: what a room may import, and that no modules need each other."""
+"""The floors of the page on the architecture, held to: what a room may import, and that no modules need each other."""
 
 import ast
 import re
@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from tests.house import PACKAGE, definitions_in, exports_of, imports_of, modules, room_of, tree_of
+from tests.pages import pages_below
 from tests.rooms import FLOORS, INSIDE, allowed
 
 MOST_ENTRIES = 14
@@ -133,9 +134,7 @@ def test_a_module_is_private_or_says_what_it_exports():
 
 
 def test_the_reference_lists_what_is_public():
-    docs = PACKAGE.parents[1] / "docs"
-    pages = [docs / "reference.md", *(docs / "reference").glob("*.md")]
-    listed = [one for page in pages for one in re.findall(r"automodule:: (\S+)", page.read_text(encoding="utf-8"))]
+    listed = re.findall(r"automodule:: (\S+)", pages_below("."))
     public = {one for one in packages() if exports_of(one) and not one.startswith("rungwise.cli")}
     public |= {one for one, path in modules().items() if not path.stem.startswith("_")}
     assert sorted(listed) == sorted({"rungwise", *public})

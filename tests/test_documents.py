@@ -22,7 +22,7 @@ import pytest
 from tests.house import PACKAGE, definitions
 
 REPOSITORY = Path(__file__).parents[1]
-DOCUMENTS = ("CONTRIBUTING.md", "docs/architecture.md")
+DOCUMENTS = ("CONTRIBUTING.md", "docs/explanation/architecture/architecture.md")
 PLACES = (REPOSITORY, PACKAGE, REPOSITORY / "tests", REPOSITORY / "docs")
 
 PATH = re.compile(r"[\w.*-]*(?:/[\w.*-]*)+|[\w*-]+\.(?:py|md|yaml|toml)")

@@ -26,6 +26,7 @@ from rungwise.runs.study import study_of
 from rungwise.training import run as train
 from rungwise.training.config import TrainConfig, load_preset
 from rungwise.training.config._fit import config_type
+from tests.pages import pages_below
 
 REPOSITORY = Path(__file__).parents[1]
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -62,7 +63,7 @@ def test_settings_parse(document):
         if place.rpartition(":")[0] == document:
             try:
                 settings = yaml.safe_load(text)
-                if document == "docs/studies.md":
+                if document == "docs/guide/evaluation/studies.md":
                     study_of(settings)
                 else:
                     from_plain(config_type(settings), settings, place)
@@ -169,7 +170,7 @@ def places(tmp_path_factory):
 
 def protocol_commands() -> list[str]:
     """The commands of the section on the protocol of each paper, but for trainings and what reads them."""
-    section = (REPOSITORY / "docs" / "tables.md").read_text(encoding="utf-8")
+    section = pages_below("guide/evaluation")
     section = section.partition("## The protocol of each paper")[2].partition("\n## ")[0]
     lines = [line for block in BLOCK.finditer(section) for line in block[2].splitlines()]
     return [line for line in lines if "RUNS" not in line and "WIKIPEDIA" not in line and "cmal2r" not in line]

@@ -38,7 +38,7 @@ from rungwise.jobs.training import Running
 from rungwise.scenes import SceneConfig, generate
 from rungwise.serving import ServerSettings, background
 from tests.house import modules
-from tests.rooms import ROOT
+from tests.pages import DOCS
 
 FUNCTIONS = {
     "build_index": MakeIndex,
@@ -463,11 +463,11 @@ def test_a_server_is_searched_as_its_index_is(scenes, run, monkeypatch):
 
 @pytest.mark.slow
 def test_the_page_runs_as_it_is_printed(tmp_path, monkeypatch):
-    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    page = (DOCS / "guide" / "python" / "python.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.chdir(tmp_path)
     names = {}
-    exec(compile(code, "docs/python.md", "exec"), names)
+    exec(compile(code, "docs/guide/python/python.md", "exec"), names)
     assert names["result"].numbers == names["same"].numbers
     assert len(names["answer"].hits) == 5
 

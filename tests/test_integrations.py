@@ -1,4 +1,4 @@
-"""The programs of docs/integrations.md run exactly as they are printed."""
+"""The programs of docs/guide/python/integrations.md run exactly as they are printed."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-PAGE = Path(__file__).parents[1] / "docs" / "integrations.md"
+from tests.pages import DOCS
+
+PAGE = DOCS / "guide" / "python" / "integrations.md"
 PROGRAMS = dict(
     re.findall(r"^## (.+?)\n.*?^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 )

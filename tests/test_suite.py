@@ -198,7 +198,7 @@ def test_those_above_are_found_through_others() -> None:
         (["src/rungwise/cli/train/_command.py"], {"cli", "__main__", "deploy", "hostile"}),
         (["tests/page/test_look.py"], {"page"}),
         (["src/rungwise/configs/quick/a.yaml"], rooms.with_those_above({"training"}) | {"configs"}),
-        (["docs/data.md", "README.md", "tests/README.md"], set()),
+        (["docs/guide/data/data.md", "README.md", "tests/README.md"], set()),
         (["tests/conftest.py"], None),
         (["constraints.txt"], None),
     ],
@@ -254,7 +254,7 @@ def test_rooms_stand_before_and_behind_options(start: ModuleType) -> None:
 def test_where_nothing_differs_there_are_no_steps(start: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rooms, "differing", lambda _: [])
     assert start.Checks(start.parsed(["test", "--changed"])[0], []).steps() == []
-    monkeypatch.setattr(rooms, "differing", lambda _: ["docs/data.md"])
+    monkeypatch.setattr(rooms, "differing", lambda _: ["docs/guide/data/data.md"])
     assert start.Checks(start.parsed(["test", "--changed"])[0], []).steps() == [
         "tests",
         "lint",

@@ -304,7 +304,7 @@ def test_its_text_is_one_line_that_tells_calibrations_apart(fitted):
 
 
 def test_the_examples_of_the_page_that_explains_it_run():
-    page = Path(__file__).parents[2] / "docs" / "relevance-ends.md"
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "ends" / "relevance-ends.md"
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     outcome = doctest.testfile(str(page), module_relative=False, optionflags=flags)
     assert outcome.attempted > 10

@@ -1,4 +1,4 @@
-"""Every option of every command stands in docs/idle-options.md with what makes it change nothing, and is refused then.
+"""Every option of every command stands on the page of options that another one cancels, and is refused then.
 
 What cancels settings of a training is tested with its command.
 """
@@ -6,7 +6,6 @@ What cancels settings of a training is tested with its command.
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
@@ -47,8 +46,7 @@ from rungwise.jobs.evaluation import Evaluate
 from rungwise.jobs.sources import SaveOptions
 from rungwise.relevance.config import CONFIGS, SpiceConfig
 from rungwise.serving import ServingLimits
-
-PAGE = Path(__file__).parents[2] / "docs" / "idle-options.md"
+from tests.pages import pages_below
 
 ELSEWHERE = {"train"}
 """Commands whose settings are gone through on other pages."""
@@ -287,7 +285,7 @@ def test_every_command_is_gone_through():
 
 @pytest.mark.parametrize("command", KINDS)
 def test_the_page_has_every_option_with_what_cancels_it(command):
-    assert section(command) in PAGE.read_text(encoding="utf-8"), f"the page should say:\n\n{section(command)}"
+    assert section(command) in pages_below("reference/cancel"), f"the page should say:\n\n{section(command)}"
 
 
 @pytest.mark.parametrize("command", KINDS)
@@ -394,7 +392,7 @@ def test_a_default_that_python_gives_is_no_mistake(place):
 
 
 def test_limits_that_others_cancel_stand_on_the_page():
-    page = PAGE.read_text(encoding="utf-8")
+    page = pages_below("reference/cancel")
     for case in (*ServingLimits.IDLE, _OF_QUERIES):
         assert all(f"`{flag(f'limits.{one}')}`" in page for one in case.options)
 

@@ -1,12 +1,12 @@
 import threading
 from dataclasses import fields
-from pathlib import Path
 
 import pytest
 
 from rungwise.core import Limits, UserError, limited, limits, readable, too_large, variable
 from rungwise.core import _limits as module
 from rungwise.core._limits import from_environment
+from tests.pages import pages_below
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_messages_name_the_remedy():
 
 
 def test_the_documentation_lists_every_limit_with_its_default():
-    page = Path(__file__).parents[2].joinpath("docs", "safety.md").read_text(encoding="utf-8")
+    page = pages_below("operate")
     for field in fields(Limits):
         size = getattr(Limits(), field.name)
         shown = readable(size) if field.name.endswith(("_bytes", "_memory")) else f"{size:,}"

@@ -20,6 +20,7 @@ from rungwise.index import Index
 from rungwise.serving import ServerSettings, create_app
 from rungwise.serving.access import parse_tokens
 from tests.colour_model import ColourModel, colour_pictures
+from tests.pages import pages_below
 
 REPOSITORY = Path(__file__).parents[2]
 DEPLOY = REPOSITORY / "deploy"
@@ -69,14 +70,14 @@ def test_everything_that_is_watched_is_printed(printed: dict[str, list[dict[str,
 
 
 def test_alerts_say_what_is_wrong_and_the_page_says_what_to_do() -> None:
-    page = (REPOSITORY / "docs" / "team.md").read_text(encoding="utf-8")
+    page = pages_below("operate")
     names = [rule["alert"] for rule in rules()]
     assert len(set(names)) == len(names)
     for rule in rules():
         assert rule["annotations"]["summary"].endswith(".")
         assert rule["labels"]["severity"] in ("page", "ticket")
         assert rule["for"]
-        assert f"| `{rule['alert']}` |" in page, f"docs/team.md says nothing of {rule['alert']}"
+        assert f"| `{rule['alert']}` |" in page, f"docs/operate/team.md says nothing of {rule['alert']}"
     assert set(re.findall(r"`(Rungwise\w+)`", page)) == set(names)
 
 

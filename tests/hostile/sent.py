@@ -1,7 +1,7 @@
 """What goes out: every command and each server under strace, which no call of any library escapes, in any language.
 
-A case is wrong where a process asks for a name or an address beyond this machine, or writes to a place that the
-table of docs/keeping.md does not name. The home is a new one, and the environment says nothing of being tested: some
+A case is wrong where a process asks for a name or an address beyond this machine, or writes to a place that the table
+of docs/operate/keeping.md does not name. The home is a new one, and the environment says nothing of being tested: some
 libraries are silent where they see a build machine.
 """
 
@@ -31,7 +31,7 @@ from tests.hostile.forked import end_with_the_parent
 FAMILY = "sent"
 
 ROOT = Path(__file__).parents[2]
-KEEPING = ROOT / "docs/keeping.md"
+KEEPING = ROOT / "docs/operate/keeping.md"
 _PLACE = re.compile(r"^\| `([^`]+)`", re.MULTILINE)
 _CALLS = "connect,sendto,sendmsg,sendmmsg,openat,creat,mkdir,mkdirat,rename,renameat,renameat2"
 _OPENED = re.compile(r'(?:openat|creat)\(.*?"(?:[^"\\]|\\.)*", ([A-Z_|]+).*\) = \d+<(.*?)(?: \(deleted\))?>$')
@@ -85,7 +85,7 @@ def lines() -> list[Command]:
 
 
 def places() -> list[str]:
-    """What docs/keeping.md names, ``~`` for the home."""
+    """What docs/operate/keeping.md names, ``~`` for the home."""
     return _PLACE.findall(KEEPING.read_text())
 
 

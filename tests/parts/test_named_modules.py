@@ -14,9 +14,9 @@ from rungwise.cli import main
 from rungwise.core import UserError
 from rungwise.parts import import_named, is_imported, load_offered, offered
 from rungwise.scenes import SceneConfig, generate
-from tests.rooms import ROOT
+from tests.pages import pages_below
 
-PAGE = (ROOT / "docs" / "own-parts.md").read_text(encoding="utf-8")
+PAGE = pages_below("guide/python")
 EXAMPLES = {match[1]: match[0] for match in re.finditer(r"(?<=```python\n)# (\w+)\.py\n.*?(?=```)", PAGE, re.DOTALL)}
 SHORT = ("--epochs", "1", "--learning-rates", "1e-3", "--schedule", "phases")
 

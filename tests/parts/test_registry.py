@@ -28,9 +28,10 @@ from rungwise.models import VSEConfig, load
 from rungwise.parts import Origins, origins_of, recorded, recorded_in
 from rungwise.scenes import SceneConfig, generate
 from rungwise.training.config import TrainConfig
+from tests.pages import pages_below
 from tests.rooms import ROOT
 
-PAGE = (ROOT / "docs" / "own-parts.md").read_text(encoding="utf-8")
+PAGE = pages_below("guide/python")
 EXAMPLES = {match[1]: match[0] for match in re.finditer(r"(?<=```python\n)# (\w+)\.py\n.*?(?=```)", PAGE, re.DOTALL)}
 PARTS = {
     "losses": ("softest_hinge", "SoftestHinge", "softest_hinge"),

@@ -1,10 +1,10 @@
 import re
-from pathlib import Path
 
 import pytest
 
 from rungwise.cli import main
 from rungwise.planning import STORED, Need, plan, plan_text
+from tests.pages import pages_below
 
 
 @pytest.mark.parametrize("count", [1, 10_000, 200_000, 10**6, 10**8, 5 * 10**9, 10**12])
@@ -26,7 +26,7 @@ def test_a_plan_fits_eighty_columns_and_every_mark_is_explained(count: int, capt
 def test_every_rate_stands_with_its_machine_and_its_source() -> None:
     text = plan_text(plan(Need(10**6)))
     assert "measured on 2 x86-64 cores (AMD EPYC, AVX-512), 24 GiB:" in text
-    assert "docs/costs.md" in text
+    assert "docs/reference/lookup/costs.md" in text
     assert "not measured" in text, "GPUs are not"
 
 
@@ -43,13 +43,8 @@ def test_the_recommended_store_is_pointed_at() -> None:
     assert next(line for line in lines if line.endswith("<-")).startswith("lance")
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"
-
-
 def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = re.findall(
-        r"^```text\n\$ rungwise (plan .+)\n((?:.*\n)*?)```$", PAGE.read_text("utf-8"), flags=re.MULTILINE
-    )
+    shown = re.findall(r"^```text\n\$ rungwise (plan .+)\n((?:.*\n)*?)```$", pages_below("operate"), flags=re.MULTILINE)
     assert [line.split()[1] for line, _ in shown] == ["10k", "1M", "100M", "5B"]
     for line, printed in shown:
         assert main(line.split()) == 0

@@ -35,7 +35,7 @@ def rows_of(shape: tuple[int, ...], images: int = 48) -> np.ndarray:
 
 
 def folder_of_features(folder: Path, shape: tuple[int, ...]) -> Path:
-    """As docs/data.md has it: rows in another order than the captions name the images."""
+    """As docs/guide/data/data.md has it: rows in another order than the captions name the images."""
     folder.mkdir()
     rows, order = rows_of(shape), np.random.default_rng(2).permutation(48)
     np.save(folder / "features.npy", rows[order])

@@ -1,12 +1,12 @@
 import json
 import re
-from pathlib import Path
 
 import pytest
 
 from rungwise.cli import main
 from rungwise.cli.train._presets import row_text
 from rungwise.training.config import datasets_of, load_preset, preset_names, presets, systems
+from tests.pages import pages_below
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -59,13 +59,13 @@ def test_a_system_that_there_is_not_is_refused_with_the_nearest(capsys: pytest.C
 
 
 def test_the_page_of_presets_says_what_they_are() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "presets.md").read_text(encoding="utf-8")
+    page = pages_below("explanation/published")
     for part in (systems_table(), printed_rows(), assumptions()):
-        assert part in page, f"docs/presets.md should hold\n\n{part}"
+        assert part in page, f"docs/explanation/published/presets.md should hold\n\n{part}"
 
 
 def test_the_page_says_of_every_system_with_printed_rows_what_may_still_differ() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "presets.md").read_text(encoding="utf-8")
+    page = pages_below("explanation/published")
     section = page.partition("## What may still differ")[2].partition("\n## ")[0]
     said = {
         word

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -15,9 +14,10 @@ from rungwise.cli import main
 from rungwise.core import to_plain
 from rungwise.core.disk import read_seal
 from rungwise.scenes import SceneConfig, generate
+from tests.pages import pages_below
 from tests.training.conftest import once, small_config
 
-DOCS = Path(__file__).parents[3] / "docs"
+STUDIES = pages_below("guide/evaluation")
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +145,10 @@ def test_a_study_that_is_killed_goes_on_to_the_same_models(file, tmp_path, scene
 
 @pytest.mark.slow
 def test_the_study_of_the_page_runs_as_it_stands(tmp_path, monkeypatch, capsys):
-    """The first file of docs/studies.md, on generated scenes."""
+    """The first file of docs/guide/evaluation/studies.md, on generated scenes."""
     monkeypatch.chdir(tmp_path)
     generate(tmp_path / "scenes", SceneConfig(pictures=60, captions_per_picture=3, side=32, seed=4))
-    text = (DOCS / "studies.md").read_text(encoding="utf-8")
+    text = STUDIES
     (tmp_path / "losses.yaml").write_text(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1])
     assert main(["study", "losses.yaml", "--cache", "cache"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -160,7 +160,7 @@ def test_every_block_of_the_page_is_a_part_of_a_study():
     from rungwise.core import parse_yaml
     from rungwise.runs.study import StudyConfig, study_of
 
-    blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / "studies.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```yaml\n(.*?)```", STUDIES, re.DOTALL)
     assert len(blocks) >= 3
     for block in blocks:
         assert isinstance(study_of(parse_yaml(block, "the page")), StudyConfig)

@@ -6,6 +6,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.data import read
+from tests.pages import pages_below
 
 ROWS = np.arange(6, dtype=np.float16).reshape(3, 2)
 TABLE = "image,caption,split\nb,A dog.,train\na,A cat.,test\nb,A pup.,train\n"
@@ -121,7 +122,7 @@ def test_two_files_of_features_need_a_choice(tmp_path: Path) -> None:
 def test_the_example_of_the_documentation_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "data.md").read_text(encoding="utf-8")
+    page = pages_below("guide/data")
     (example,) = (code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "features.npy" in code)
     monkeypatch.chdir(tmp_path)
     exec(example, {})

@@ -15,6 +15,7 @@ from rungwise.encoders.images._backbone import create_network
 from rungwise.encoders.untrusted import check_options
 from rungwise.encoders.untrusted._timm_options import OPTIONS
 from rungwise.training.config import TrainConfig
+from tests.pages import pages_below
 
 SMALL = "test_resnet.r160_in1k"
 
@@ -166,7 +167,7 @@ def test_every_option_takes_its_own_kind_of_value_and_no_other(name: str) -> Non
 
 
 def test_the_page_on_training_lists_them_all() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "training.md").read_text(encoding="utf-8")
+    page = pages_below("guide")
     rows: dict[str, list[str]] = {}
     for name, kind in OPTIONS.items():
         rows.setdefault(kind.what, []).append(f"`{name}`")

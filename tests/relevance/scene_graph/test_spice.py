@@ -387,7 +387,7 @@ def test_no_facts_at_all():
 
 
 def test_a_paraphrase_stands_above_every_wrong_picture():
-    """The rows of docs/relevance.md: what is the same fact, and what is not."""
+    """The rows of docs/guide/relevance/relevance.md: what is the same fact, and what is not."""
     asked = "a small red circle left of a blue square"
     same = ("a blue square right of a small red circle", "a little red disc left of a blue square")
     wrong = (

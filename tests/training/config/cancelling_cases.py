@@ -1,10 +1,9 @@
-"""Settings that cancel each other, as docs/cancelled-settings.md lists them, and what is said of them."""
+"""Settings that cancel each other, as the page of such settings lists them, and what is said of them."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,8 @@ from rungwise.relevance import as_degrees
 from rungwise.training.config import FitConfig, TrainConfig, cancelled, config_type, merged
 from rungwise.training.distributed import Processes
 from rungwise.training.engine._cancelled import _CHECKS, RunFacts
+from tests.pages import pages_below
 
-PAGE = Path(__file__).parents[3] / "docs" / "cancelled-settings.md"
 _CASE = re.compile(r"^\| (\d+) \| `(.+?)` \| (.*?) \| (refused|said) \| (.+) \|$", re.MULTILINE)
 _ROW = re.compile(r"^\| ((?:`[^`]+`(?:, )?)+) \| (.+) \|$", re.MULTILINE)
 
@@ -39,13 +38,13 @@ class Case:
 
 def cases(page: str = "") -> list[Case]:
     """The cases of the page."""
-    text = page or PAGE.read_text(encoding="utf-8")
+    text = page or pages_below("reference/cancel")
     return [Case(int(n), s, d, how == "refused", line) for n, s, d, how, line in _CASE.findall(text)]
 
 
 def rows(page: str = "") -> Iterator[tuple[list[str], str]]:
     """Patterns of settings, and what can cancel them."""
-    for names, answer in _ROW.findall(page or PAGE.read_text(encoding="utf-8")):
+    for names, answer in _ROW.findall(page or pages_below("reference/cancel")):
         yield re.findall(r"`([^`]+)`", names), answer
 
 

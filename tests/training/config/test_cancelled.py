@@ -1,4 +1,4 @@
-"""Every setting has its place in docs/cancelled-settings.md, and every case there prints its line.
+"""Every setting has its place in docs/reference/cancel/cancelled-settings.md, and every case there prints its line.
 
 Also tests rungwise.training.engine._cancelled.
 """
@@ -24,7 +24,7 @@ def test_every_setting_is_on_the_page() -> None:
     """A field that somebody adds fails here, until the page says what can cancel it, or nothing."""
     patterns = [name for names, _ in rows() for name in names]
     missing = sorted(one for one in every_setting() if not any(fnmatchcase(one, each) for each in patterns))
-    assert not missing, f"docs/cancelled-settings.md does not say what can cancel {', '.join(missing)}"
+    assert not missing, f"docs/reference/cancel/cancelled-settings.md does not say what can cancel {', '.join(missing)}"
 
 
 def test_the_page_lists_no_setting_that_there_is_not() -> None:

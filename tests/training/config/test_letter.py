@@ -1,9 +1,8 @@
 """Tests the presets of printed rows against every setting that their papers print."""
 
-from pathlib import Path
-
 import pytest
 
+from tests.pages import pages_below
 from tests.training.config.letter import LETTER, NOT_PRINTED, letter_table, printed_lines, verdict
 
 
@@ -23,5 +22,5 @@ def test_presets_say_what_no_paper_prints(name):
 
 
 def test_the_page_of_printed_settings_holds_the_table():
-    page = (Path(__file__).parents[3] / "docs" / "printed-settings.md").read_text(encoding="utf-8")
+    page = pages_below("explanation/published")
     assert letter_table() in page

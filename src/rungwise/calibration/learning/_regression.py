@@ -6,7 +6,7 @@ what is known of the query), the probability that its degree reaches ``relevant_
     P(R >= t | x) = c( sigmoid( b0 + sum_i b_i x_i + sum_(i <= j) b_ij x_i x_j ) )
 
 The products let a feature of the query change what a feature of the hit means. Boosted trees on the same features do no
-better (measured, docs/relevance-ends.md). b is fitted by Newton's method with a ridge penalty; with few queries there
+better (measured: docs/explanation/ends). b is fitted by Newton's method with a ridge penalty; with few queries there
 are no products, and the ridge is chosen by cross-validation. c is an isotonic map, fitted to predictions for queries
 that were left out, so that the numbers are true shares. The expected degree is fitted in the same way, to degrees
 scaled to 0..1. It is kept between the two bounds that the probability gives: the degree reaches ``relevant_from`` with

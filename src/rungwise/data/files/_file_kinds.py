@@ -72,7 +72,7 @@ SIGNATURE_BYTES = 64
 
 
 def is_of_programs(name: str) -> bool:
-    """Whether systems and programs keep a file or folder of this name for themselves; docs/data.md has the list.
+    """Whether systems and programs keep a file or folder of this name for themselves; docs/guide/data has the list.
 
     >>> [is_of_programs(name) for name in ("@eaDir", "Thumbs.db", "._a.jpg", ".Trash-1000", "holiday", ".hidden.png")]
     [True, True, True, True, False, False]

@@ -432,7 +432,7 @@ class _Listing:
         self._of_programs = NotRead(
             "file or folder of a system or program",
             "files and folders of systems and programs",
-            "left out by their names, which docs/data.md lists",
+            "left out by their names, which docs/guide/data/data.md lists",
         )
         self._excluded = NotRead(
             "excluded file or folder",

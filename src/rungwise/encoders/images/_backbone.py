@@ -35,7 +35,7 @@ class ImageConfig(ImageSideConfig):
         kind: Name of the side: pictures under a backbone, not features.
         backbone: A name of timm's list; its prefixes for repositories and folders are not taken.
         weights: hub for timm's pretrained weights, random for none, or a safetensors file in timm's layout.
-        options: Options of the network, a mapping in YAML such as {pad_type: same}; docs/training.md lists all.
+        options: Options of the network, a mapping in YAML such as {pad_type: same}; docs/guide lists all.
         pool: backbone pools as the network does; flatten keeps the last map, and with it the positions; regions keeps
             a vector for each place of the last map or for each patch.
         frozen: Compute features once and cache them; otherwise the backbone is trained with the rest.

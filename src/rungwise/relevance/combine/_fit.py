@@ -17,7 +17,7 @@ Neither kind of regression ever lowers a grade because a source gives more:
 
 How well a regression agrees with people is measured on grades that it has not seen: folds by group, such as the image
 of a pair, are left out in turn. Boosted trees that are held to rise (scikit-learn) agree no better; see
-``docs/combining.md``.
+``docs/guide/relevance/combining.md``.
 """
 
 from __future__ import annotations
