@@ -12,8 +12,9 @@ import io
 import os
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextvars import ContextVar
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -57,6 +58,48 @@ _PYTHON_SAYS = (
     ),
 )
 """Patterns of Python's error messages that the parser passes on, with their replacements."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as the help shows it; a positional one has no flags.
+
+    Attributes:
+        flags: As it may be typed; one that ends with a dot stands for its prefix.
+        label: As it is shown, with what stands for its value.
+        help: What it does, in full.
+        default: Remark on its default, in parentheses; empty where there is none to tell of.
+        advanced: Whether the short help leaves it out.
+        written: Whether it names a file or folder to write.
+    """
+
+    flags: tuple[str, ...]
+    label: str
+    help: str
+    default: str
+    advanced: bool
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class CommandForm:
+    """What a command asks.
+
+    Attributes:
+        command: Name such as ``"rungwise search"``.
+        about: What it is for.
+        options: Its positional arguments and its options, in the order of the help.
+        examples: Whole command lines.
+    """
+
+    command: str
+    about: str
+    options: tuple[Option, ...]
+    examples: tuple[str, ...]
+
+
+_FORMS: ContextVar[list[CommandForm] | None] = ContextVar("_FORMS", default=None)
+"""Where :func:`parse` leaves what a command asks, in place of parsing; None parses."""
 
 
 def parse(
@@ -104,6 +147,10 @@ def parse(
     """
     words = list(arguments)
     before = words[: words.index("--")] if "--" in words else words
+    if (forms := _FORMS.get()) is not None:
+        about = description or inspect.cleandoc(kind.__doc__ or "").partition("\n\nAttributes:")[0]
+        forms.append(CommandForm(command, about, tuple(_options(kind, default)), tuple(examples)))
+        raise SystemExit(0)
     ask = partial(tyro.cli, kind, prog=command, config=config, description=description)
     if default is not None:
         ask = partial(ask, default=default)
@@ -130,6 +177,22 @@ def parse(
     if os.environ.get("RANK", "0") == "0":  # of the processes of a run, the first one alone writes
         _require_places(asked)
     return asked
+
+
+def form_of(main: Callable[[list[str]], object]) -> CommandForm | None:
+    """What a command asks, from the parser that it makes; None where it makes none for ``--help``.
+
+    Args:
+        main: The command, such as ``lambda words: rungwise.cli.main(["search", *words])``.
+    """
+    forms: list[CommandForm] = []
+    token = _FORMS.set(forms)
+    try:
+        with suppress(SystemExit), redirect_stdout(io.StringIO()):
+            main([HELP[1]])
+    finally:
+        _FORMS.reset(token)
+    return forms[0] if forms else None
 
 
 def _typed(words: Sequence[str]) -> frozenset[str]:
@@ -285,7 +348,7 @@ def short_help(
     lines += textwrap.wrap(description or _summary(kind), _WIDTH)
     lines += [""]
     for one in rows:
-        text = _fitted(one.help, _WIDTH - width - 4 - len(one.default)) + one.default
+        text = _fitted(_first_sentence(one.help), _WIDTH - width - 4 - len(one.default)) + one.default
         if len(one.label) > width:
             lines += [f"  {one.label}"]
         lines += [f"  {one.label if len(one.label) <= width else '':<{width}}  {text}".rstrip()]
@@ -298,19 +361,7 @@ def short_help(
     return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class _Option:
-    """An option as the help shows it; a positional one has no flags."""
-
-    flags: tuple[str, ...]
-    label: str
-    help: str
-    default: str
-    advanced: bool
-    written: bool = False
-
-
-def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: bool = False) -> Iterator[_Option]:
+def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: bool = False) -> Iterator[Option]:
     hints = get_type_hints(kind, include_extras=True)
     said = _attributes(kind)
     for field in fields(kind):
@@ -328,9 +379,9 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
         if get_origin(plain) is Literal and len(get_args(plain)) == 1:
             continue  # the kind of a configuration, which is chosen already
         metavar = given.metavar if given is not None and given.metavar else None
-        text = _first_sentence((given and given.help) or said.get(field.name, ""))
+        text = (given and given.help) or said.get(field.name, "")
         if is_positional:
-            yield _Option((), metavar or name.upper(), text, "", hidden)
+            yield Option((), metavar or name.upper(), text, "", hidden)
             continue
         dashed = f"{prefix}{name}".replace("_", "-")
         flags = [f"--{dashed}"]
@@ -349,7 +400,7 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
             flags.append(f"--{dashed}.")
         needed = field.default is MISSING and field.default_factory is MISSING and value is None
         written = "written" in field.metadata
-        yield _Option(tuple(flags), label, text, " (required)" if needed else _shown(value), hidden, written)
+        yield Option(tuple(flags), label, text, " (required)" if needed else _shown(value), hidden, written)
 
 
 def _unwrapped(hint: Any) -> tuple[Any, Any, bool]:
