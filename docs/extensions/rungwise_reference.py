@@ -1,8 +1,8 @@
 """Directives of the reference: commands from their parsers, and settings from the types of configurations.
 
 ``{command} NAME`` writes what a command is for, its arguments and its options. ``relevance SOURCE`` names the options
-that all sources have, and those of a single source are what it has beside them. ``{settings} CLASS`` writes the settings
-of a configuration. Each option and each setting has an anchor, such as ``#option-search-k`` and
+that all sources have, and those of a single source are what it has beside them. ``{settings} CLASS`` writes the
+settings of a configuration. Each option and each setting has an anchor, such as ``#option-search-k`` and
 ``#setting-train-config-epochs``.
 """
 
@@ -168,6 +168,10 @@ def in_words(hint: Any) -> str:
     """
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
+        for extra in inner[1:]:
+            fitted = getattr(getattr(extra, "func", None), "keywords", {}).get("fitted")
+            if fitted is not None:
+                return f"one of {', '.join(_models(fitted))}"
         bounds = [text for extra in inner[1:] for text in _bounds(extra)]
         return ", ".join([in_words(inner[0]), *bounds])
     if origin is Literal:
@@ -190,6 +194,20 @@ def in_words(hint: Any) -> str:
         kinds = sorted({kind for one in (hint, *_below(hint)) if one in configurations() and (kind := kind_of(one))})
         return f"one of {', '.join(kinds)}" if kinds else "a mapping of settings"
     return _WORDS.get(hint, "any value") if isinstance(hint, type) else "any value"
+
+
+def _models(fitted: bool) -> list[str]:
+    """Kinds of models that are fitted at once, or of those that are trained in steps."""
+    from rungwise.models.io import family
+
+    bases = [one for one in configurations() if issubclass(one, _model_config())]
+    return sorted(kind for one in bases if family(kind := kind_of(one)).is_fitted == fitted)
+
+
+def _model_config() -> type[Any]:
+    from rungwise.models import ModelConfig
+
+    return ModelConfig
 
 
 def _bounds(extra: Any) -> Iterator[str]:
@@ -260,6 +278,16 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", apart.lower()).strip("-")
 
 
+def option_anchor(command: str, option: Option) -> str:
+    """The anchor of an option or a positional argument of a command."""
+    return f"option-{_slug(command)}-{_slug(option.flags[0] if option.flags else option.label)}"
+
+
+def setting_anchor(config: type[Any], setting: Setting) -> str:
+    """The anchor of a setting of a configuration."""
+    return f"setting-{_slug(config.__name__)}-{_slug(setting.name.rpartition('.')[2])}"
+
+
 class _Reference(SphinxDirective):
     """What both directives share: paragraphs and tables whose rows have anchors."""
 
@@ -312,16 +340,20 @@ class CommandDirective(_Reference):
         words = [f"rungwise {name}", *(one.label for one in arguments), *(["[OPTIONS]"] if options else [])]
         found: list[nodes.Node] = [_text(" ".join(one.split())) for one in form.about.split("\n\n")]
         found.append(nodes.literal_block("", "\n".join([" ".join(words), *form.examples]), language="text"))
-        for head, rows in (("argument", arguments), ("option", options)):
-            if rows:
-                found.append(self._table((head, "default", "what it does"), (self._row(name, one) for one in rows)))
+        if arguments:
+            found.append(self._table(("argument", "what it is"), (self._argument(name, one) for one in arguments)))
+        if options:
+            head = ("option", "default", "what it does")
+            found.append(self._table(head, (self._option(name, one) for one in options)))
         return found
 
-    def _row(self, name: str, option: Option) -> tuple[str, Sequence[nodes.Node]]:
-        shown = option.flags[0] if option.flags else option.label
+    def _argument(self, name: str, option: Option) -> tuple[str, Sequence[nodes.Node]]:
+        return option_anchor(name, option), (nodes.literal("", option.label), _text(option.help))
+
+    def _option(self, name: str, option: Option) -> tuple[str, Sequence[nodes.Node]]:
         default = option.default.strip().removeprefix("(").removesuffix(")")
         cells = (nodes.literal("", option.label), _text(f"``{default}``" if default else ""), _text(option.help))
-        return f"option-{_slug(name)}-{_slug(shown)}", cells
+        return option_anchor(name, option), cells
 
 
 class SettingsDirective(_Reference):
@@ -341,9 +373,13 @@ class SettingsDirective(_Reference):
         return found
 
     def _row(self, config: type[Any], setting: Setting) -> tuple[str, Sequence[nodes.Node]]:
-        anchor = f"setting-{_slug(config.__name__)}-{_slug(setting.name.rpartition('.')[2])}"
         default = _text("required") if setting.default == "required" else nodes.literal("", setting.default)
-        return anchor, (nodes.literal("", setting.name), _text(setting.kind), default, _text(setting.meaning))
+        return setting_anchor(config, setting), (
+            nodes.literal("", setting.name),
+            _text(setting.kind),
+            default,
+            _text(setting.meaning),
+        )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
