@@ -54,6 +54,15 @@ def test_a_page_is_short_and_begins_with_what_it_is_for(page):
     assert not page.lead.startswith(("```", "| ")), f"{name(page)} begins without a sentence"
 
 
+@pytest.mark.parametrize("page", [page for page in pages() if page.path.parent == GALLERY.parent], ids=name)
+def test_a_question_of_the_gallery_is_answered_in_short_with_commands(page):
+    if page.path == GALLERY:
+        assert len(page.contents) >= 25
+        return
+    assert page.words < 300, f"{name(page)} has {page.words} words"
+    assert re.search(r"^```(?:python)?\n", page.text, re.MULTILINE), f"{name(page)} shows no command and no Python"
+
+
 def test_the_readme_is_read_in_a_minute():
     assert Page(ROOT / "README.md").words <= 700
 
