@@ -74,6 +74,9 @@ def searched(page: Page, address: str) -> Iterator[Frame]:
             yield shot(page, _TYPED)
         _answered(page, query)
         yield shot(page, _READ)
+        if query == QUERY:
+            page.get_by_text(_SAID[query]).first.scroll_into_view_if_needed()
+            yield shot(page, _READ)
 
 
 def _answered(page: Page, query: str) -> None:
@@ -92,10 +95,10 @@ def main(folder: Path) -> None:
         browser = engine.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport=SIZE)
         frames = [*terminal(page, index), *searched(page, address)]
-        page.set_viewport_size({"width": 1280, "height": 640})
+        page.set_viewport_size({"width": 800, "height": 600})
         page.goto(address)
         _answered(page, QUERY)
-        page.screenshot(path=IMAGES / "search.png")
+        page.screenshot(path=IMAGES / "search.png", full_page=True)
         browser.close()
     # One palette for all frames: a palette for each makes colours jump.
     most = max((frame for frame, _ in frames), key=lambda one: len(one.getcolors(1 << 20) or ()))
