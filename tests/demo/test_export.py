@@ -1,10 +1,6 @@
-"""The exported page: what its files hold is what the demo answers, and a browser shows it without a server of ours."""
+"""The exported page: its files hold what the demo answers, and no others are replaced."""
 
-import functools
-import http.server
-import json
 import re
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,34 +11,12 @@ import rungwise.cli._demo as command
 from rungwise.cli import main
 from rungwise.core import UserError
 from rungwise.data import read
-from rungwise.demo import export_demo
 from rungwise.demo import _export as export
+from rungwise.demo import export_demo
 from rungwise.demo._examples import FROM_OUTSIDE
 from rungwise.demo._export import PARTS, choose_queries, refuse_export, sheets
 from rungwise.scenes import load_scene_file
-from tests.demo.test_page import LOOKS, expect, ready
-
-QUERIES = 24
-COMMAND = "rungwise demo --export site"
-
-
-@pytest.fixture(scope="module")
-def exported(made, tmp_path_factory):
-    """Folder of an exported page. Nobody changes it."""
-    places, demo = made
-    folder = tmp_path_factory.mktemp("exported") / "site"
-    done = []
-    found = export_demo(demo, places, folder, COMMAND, queries=QUERIES, progress=done.append)
-    assert done == [*range(QUERIES + 1)]
-    assert found.size == sum(one.stat().st_size for one in folder.iterdir())
-    return folder
-
-
-@pytest.fixture(scope="module")
-def known(exported):
-    """What the page knows."""
-    text = (exported / "answers.js").read_text(encoding="ascii")
-    return json.loads(text.removeprefix("globalThis.rungwiseDemo = ").removesuffix(";\n"))
+from tests.demo.conftest import COMMAND, QUERIES
 
 
 def test_the_folder_holds_the_page_and_no_address_outside(exported):
@@ -110,7 +84,13 @@ def test_many_pictures_need_more_sheets(tmp_path, monkeypatch):
         Image.new("RGB", (8, 8), (50 * number, 0, 0)).save(tmp_path / f"{number}.png")
     first, second = sheets([tmp_path / f"{number}.png" for number in range(5)], 8)
     assert (first.shape, second.shape) == ((32, 32, 3), (16, 32, 3))
-    assert [first[8, 8, 0], first[8, 24, 0], first[24, 8, 0], first[24, 24, 0], second[8, 8, 0]] == [0, 50, 100, 150, 200]
+    assert [first[8, 8, 0], first[8, 24, 0], first[24, 8, 0], first[24, 24, 0], second[8, 8, 0]] == [
+        0,
+        50,
+        100,
+        150,
+        200,
+    ]
 
 
 def test_a_page_replaces_an_earlier_one_and_nothing_else(made, tmp_path):
@@ -121,7 +101,10 @@ def test_a_page_replaces_an_earlier_one_and_nothing_else(made, tmp_path):
     assert (folder / "answers.js").read_text().count('"kind":') == 7
     (folder / "thesis.tex").write_text("years of work")
     before = {one.name: one.read_bytes() for one in folder.iterdir()}
-    for refused in (lambda: refuse_export(folder, places), lambda: export_demo(demo, places, folder, COMMAND, queries=6)):
+    for refused in (
+        lambda: refuse_export(folder, places),
+        lambda: export_demo(demo, places, folder, COMMAND, queries=6),
+    ):
         with pytest.raises(UserError, match="holds 'thesis.tex', which is no part of an exported demo; name a new or"):
             refused()
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
@@ -157,118 +140,3 @@ def test_the_command_exports_and_serves_nothing(made, tmp_path, monkeypatch, cap
 def test_what_an_export_has_no_use_for_is_refused(made, tmp_path, capsys):
     assert main(["demo", "--folder", str(made[0].folder), "--export", str(tmp_path), "--port", "1"]) == 2
     assert "--port changes nothing beside --export" in capsys.readouterr().err
-
-
-@pytest.fixture(scope="module")
-def plain_server(exported):
-    """Address of a server that sends the files and nothing else."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            """Say nothing."""
-
-    handler = functools.partial(Quiet, directory=exported)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-
-
-@pytest.fixture
-def page(new_page, plain_server):
-    opened = new_page()
-    opened.goto(plain_server)
-    ready(opened)
-    return opened
-
-
-def shown(page, answer):
-    """Wait until the page shows an answer, and compare both columns with it."""
-    expect(page.locator("#query")).to_have_value(answer.query)
-    for place, column in enumerate(answer.columns):
-        own = page.locator(".column").nth(place)
-        expect(own.locator("h2")).to_have_text(column.title)
-        expect(own.locator(".tile")).to_have_count(len(column.hits))
-        steps = own.locator(".tile").evaluate_all("tiles => tiles.map(tile => tile.dataset.step ?? null)")
-        assert steps == [None if hit.degree is None else str(int(hit.degree * 4 + 1e-6)) for hit in column.hits]
-        words = own.locator(".tile [role=img]").evaluate_all("all => all.map(one => one.ariaLabel.split(':')[0])")
-        assert words == [f"{hit.true} of {answer.facts} true" if answer.facts else "not known" for hit in column.hits]
-
-
-@pytest.mark.slow
-def test_both_columns_are_there_and_another_query_is_chosen(page, demo, known):
-    texts = [one["query"] for one in known["answers"]]
-    shown(page, demo.comparison.answer(texts[0]))
-    page.locator("#query").click()
-    expect(page.locator("#queries li:visible")).to_have_count(QUERIES)
-    page.locator("#query").fill("elephant purple")
-    expect(page.locator("#count")).to_have_text(f"1 of {QUERIES} queries have these words")
-    page.locator("#queries li:visible").click()
-    shown(page, demo.comparison.answer("a purple elephant"))
-    page.locator("#query").press("ArrowDown")
-    page.locator("#query").press("ArrowDown")
-    page.locator("#query").press("Enter")
-    shown(page, demo.comparison.answer(texts[1]))
-    page.locator("#next").click()
-    shown(page, demo.comparison.answer(texts[2]))
-    page.go_back()
-    shown(page, demo.comparison.answer(texts[1]))
-    page.locator("#query").fill("nothing like this")
-    page.locator("#query").press("Escape")
-    expect(page.locator("#query")).to_have_value(texts[1])
-
-
-@pytest.mark.slow
-def test_a_picture_is_shown_large_with_what_is_true_of_it(page, demo, known):
-    answer = demo.comparison.answer(known["answers"][0]["query"])
-    page.locator(".tile .frame:visible").first.click()
-    expect(page.locator("#picture")).to_contain_text(f"of the {answer.facts} facts of the query are true.")
-    expect(page.locator("#picture")).to_contain_text("A caption of this picture: “")
-    page.get_by_role("button", name="Close").click()
-    expect(page.locator("#picture")).to_be_hidden()
-
-
-@pytest.mark.slow
-def test_a_query_of_an_address_that_the_page_does_not_know_is_said(new_page, plain_server):
-    page = new_page()
-    page.goto(f"{plain_server}#q=a%20blue%20whale")
-    expect(page.locator("#message")).to_contain_text(f"This page knows {QUERIES} queries, and “a blue whale” is none")
-
-
-@pytest.mark.slow
-def test_the_page_opens_from_the_disk(chromium, exported, demo, known):
-    page = chromium.new_page()
-    complaints = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text))
-    page.goto((exported / "index.html").as_uri())
-    ready(page)
-    page.locator("#next").click()
-    shown(page, demo.comparison.answer(known["answers"][1]["query"]))
-    page.close()
-    assert not complaints
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("look", LOOKS)
-def test_no_rule_of_axe_is_broken_and_nothing_is_too_wide(new_page, plain_server, look):
-    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    axe = next(Path(package.__path__[0]).rglob("axe.min.js")).read_text(encoding="utf-8")
-    page = new_page(reduced_motion="reduce", **LOOKS[look])
-    page.goto(plain_server)
-    ready(page)
-
-    def check():
-        assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
-        page.evaluate(axe)
-        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        broken = [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]]
-        assert not broken, broken
-
-    check()
-    page.locator("#query").click()
-    page.locator("#query").press("ArrowDown")
-    check()
-    page.locator("#query").press("Escape")
-    page.locator(".tile .frame:visible").first.click()
-    check()

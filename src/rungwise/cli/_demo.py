@@ -150,10 +150,8 @@ def _export(demo: Made, places: Places, folder: Path) -> None:
     command = f"rungwise demo --export {quoted(named)}"
     with Progress("answering queries", EXPORTED_QUERIES, console) as answering:
         done = export_demo(demo, places, folder, command, progress=answering.at)
-    size = f"{done.size / 1e6:.1f} MB"
-    say(
-        f"exported: {folder}, {done.queries} queries and {done.pictures} pictures, {size}; open {folder / 'index.html'}"
-    )
+    say(f"exported: {done.queries} queries and {done.pictures} pictures, {done.size / 1e6:.1f} MB, to {folder}")
+    say(f"to see the page: open {folder / 'index.html'}")
 
 
 def _say_commands(places: Places, demo: Made) -> None:
