@@ -149,7 +149,7 @@ def _export(demo: Made, places: Places, folder: Path) -> None:
     named = folder.name if folder.is_absolute() else str(folder)  # which says nothing of this computer
     command = f"rungwise demo --export {quoted(named)}"
     with Progress("answering queries", EXPORTED_QUERIES, console) as answering:
-        done = export_demo(demo, places, folder, command, progress=answering.at)
+        done = export_demo(demo, places, folder, command, queries=EXPORTED_QUERIES, progress=answering.at)
     say(f"exported: {done.queries} queries and {done.pictures} pictures, {done.size / 1e6:.1f} MB, to {folder}")
     say(f"to see the page: open {folder / 'index.html'}")
 
