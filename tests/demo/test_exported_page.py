@@ -1,124 +1,142 @@
-"""The exported page in a browser: it shows what the demo answers, from any web server and from a disk."""
+"""The exported page: its files hold what the demo answers, and no others are replaced."""
 
-import functools
-import http.server
-import threading
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from tests.demo.conftest import QUERIES
-from tests.demo.test_page import LOOKS, ready
-from tests.page.browser import expect
-
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def plain_server(exported):
-    """Address of a server that sends the files and nothing else."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            """Say nothing."""
-
-    handler = functools.partial(Quiet, directory=exported)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+import rungwise.cli._demo as command
+from rungwise.cli import main
+from rungwise.core import UserError
+from rungwise.data import read
+from rungwise.demo import _exported_page as export
+from rungwise.demo import export_demo
+from rungwise.demo._examples import FROM_OUTSIDE
+from rungwise.demo._exported_page import PARTS, choose_queries, refuse_export, sheets
+from rungwise.scenes import load_scene_file
+from tests.demo.conftest import COMMAND, QUERIES
 
 
-@pytest.fixture
-def page(new_page, plain_server):
-    opened = new_page()
-    opened.goto(plain_server)
-    ready(opened)
-    return opened
+def test_the_folder_holds_the_page_and_no_address_outside(exported):
+    names = sorted(one.name for one in exported.iterdir())
+    assert names == ["answers.js", "index.html", "page.css", "page.js", "page.svg", "pictures-1.png"]
+    html = (exported / "index.html").read_text(encoding="utf-8")
+    assert html.count(COMMAND) == 2
+    assert 'type="module"' not in html
+    for one in re.findall(r'(?:src|href)="([^"#]+)"', html):
+        assert (exported / one).is_file()
+    for name in ("index.html", "page.css", "page.js", "answers.js"):
+        found = re.findall(r"https?://[^\s\"']+", (exported / name).read_text(encoding="utf-8"))
+        assert set(found) <= {"http://www.w3.org/2000/svg"}, "a name of a vocabulary, which nothing asks for"
 
 
-def shown(page, answer):
-    """Wait until the page shows an answer, and compare both columns with it."""
-    expect(page.locator("#query")).to_have_value(answer.query)
-    for place, column in enumerate(answer.columns):
-        own = page.locator(".column").nth(place)
-        expect(own.locator("h2")).to_have_text(column.title)
-        expect(own.locator(".tile")).to_have_count(len(column.hits))
-        steps = own.locator(".tile").evaluate_all("tiles => tiles.map(tile => tile.dataset.step ?? null)")
-        assert steps == [None if hit.degree is None else str(int(hit.degree * 4 + 1e-6)) for hit in column.hits]
-        words = own.locator(".tile [role=img]").evaluate_all("all => all.map(one => one.ariaLabel.split(':')[0])")
-        assert words == [f"{hit.true} of {answer.facts} true" if answer.facts else "not known" for hit in column.hits]
+def test_answers_are_those_of_the_demo(made, known):
+    demo, words = made[1], known["words"]
+    assert len(known["answers"]) == QUERIES
+    for packed in known["answers"]:
+        answer = demo.comparison.answer(packed["query"])
+        assert (packed["facts"], packed["relevant"]) == (answer.facts, answer.relevant)
+        for own, column in zip(packed["columns"], answer.columns, strict=True):
+            assert own["shown"] == column.shown
+            assert [count / answer.facts for count in own["curve"]] == pytest.approx(column.curve, abs=1e-4)
+            for (_, true, band, *wrong), hit in zip(own["hits"], column.hits, strict=True):
+                assert (true, words[band], tuple(words[one] for one in wrong)) == (hit.true, hit.band, hit.wrong)
 
 
-def test_both_columns_are_there_and_another_query_is_chosen(page, demo, known):
+def test_queries_are_of_all_kinds_and_different(made, known):
     texts = [one["query"] for one in known["answers"]]
-    shown(page, demo.comparison.answer(texts[0]))
-    page.locator("#query").click()
-    expect(page.locator("#queries li:visible")).to_have_count(QUERIES)
-    page.locator("#query").fill("elephant purple")
-    expect(page.locator("#count")).to_have_text(f"1 of {QUERIES} queries have these words")
-    page.locator("#queries li:visible").click()
-    shown(page, demo.comparison.answer("a purple elephant"))
-    page.locator("#query").press("ArrowDown")
-    page.locator("#query").press("ArrowDown")
-    page.locator("#query").press("Enter")
-    shown(page, demo.comparison.answer(texts[1]))
-    page.locator("#next").click()
-    shown(page, demo.comparison.answer(texts[2]))
-    page.go_back()
-    shown(page, demo.comparison.answer(texts[1]))
-    page.locator("#query").fill("nothing like this")
-    page.locator("#query").press("Escape")
-    expect(page.locator("#query")).to_have_value(texts[1])
+    assert len({*texts}) == QUERIES
+    assert {*FROM_OUTSIDE} < {*texts}
+    assert texts[: len(made[1].results.examples)] == [one.text for one in made[1].results.examples]
+    assert len({one["kind"] for one in known["answers"]}) >= 5
 
 
-def test_a_picture_is_shown_large_with_what_is_true_of_it(page, demo, known):
-    answer = demo.comparison.answer(known["answers"][0]["query"])
-    page.locator(".tile .frame:visible").first.click()
-    expect(page.locator("#picture")).to_contain_text(f"of the {answer.facts} facts of the query are true.")
-    expect(page.locator("#picture")).to_contain_text("A caption of this picture: “")
-    page.get_by_role("button", name="Close").click()
-    expect(page.locator("#picture")).to_be_hidden()
+def test_fewer_queries_where_there_are_no_more(made):
+    places, demo = made
+    data, file = read(places.scenes).split("test"), load_scene_file(places.scenes)
+    found = choose_queries(demo, places, data, file, 10_000)
+    assert len({one.text for one in found}) == len(found) < 10_000
+    assert {*data.captions} <= {one.text for one in found}
 
 
-def test_a_query_of_an_address_that_the_page_does_not_know_is_said(new_page, plain_server):
-    page = new_page()
-    page.goto(f"{plain_server}#q=a%20blue%20whale")
-    expect(page.locator("#message")).to_contain_text(f"This page knows {QUERIES} queries, and “a blue whale” is none")
+def test_every_picture_lies_where_its_number_says(made, exported, known):
+    places, demo = made
+    data = read(places.scenes)
+    cells = known["cells"]
+    cell = cells["side"] + 2 * cells["margin"]
+    sheet = np.asarray(Image.open(exported / "pictures-1.png"))
+    for packed in known["answers"]:
+        for own, column in zip(packed["columns"], demo.comparison.answer(packed["query"]).columns, strict=True):
+            for (number, *_), hit in zip(own["hits"], column.hits, strict=True):
+                y, x = (place * cell + cells["margin"] for place in divmod(number, cells["across"]))
+                picture = Image.open(data.paths[data.image_ids.index(hit.id)]).convert("RGB")
+                assert (sheet[y : y + cells["side"], x : x + cells["side"]] == np.asarray(picture)).all()
+                place = data.image_ids.index(hit.id)
+                assert known["pictures"][number] in [data.captions[one] for one in data.captions_of_image[place]]
 
 
-def test_the_page_opens_from_the_disk(chromium, exported, demo, known):
-    page = chromium.new_page()
-    complaints = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text))
-    page.goto((exported / "index.html").as_uri())
-    ready(page)
-    page.locator("#next").click()
-    shown(page, demo.comparison.answer(known["answers"][1]["query"]))
-    page.close()
-    assert not complaints
+def test_many_pictures_need_more_sheets(tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "_ACROSS", 2)
+    monkeypatch.setattr(export, "_DOWN", 2)
+    for number in range(5):
+        Image.new("RGB", (8, 8), (50 * number, 0, 0)).save(tmp_path / f"{number}.png")
+    first, second = sheets([tmp_path / f"{number}.png" for number in range(5)], 8)
+    assert (first.shape, second.shape) == ((32, 32, 3), (16, 32, 3))
+    assert [first[8, 8, 0], first[8, 24, 0], first[24, 8, 0], first[24, 24, 0], second[8, 8, 0]] == [
+        0,
+        50,
+        100,
+        150,
+        200,
+    ]
 
 
-@pytest.mark.parametrize("look", LOOKS)
-def test_no_rule_of_axe_is_broken_and_nothing_is_too_wide(new_page, plain_server, look):
-    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    axe = next(Path(package.__path__[0]).rglob("axe.min.js")).read_text(encoding="utf-8")
-    page = new_page(reduced_motion="reduce", **LOOKS[look])
-    page.goto(plain_server)
-    ready(page)
+def test_a_page_replaces_an_earlier_one_and_nothing_else(made, tmp_path):
+    places, demo = made
+    folder = tmp_path / "site"
+    export_demo(demo, places, folder, COMMAND, queries=6)
+    export_demo(demo, places, folder, COMMAND, queries=7)
+    assert (folder / "answers.js").read_text().count('"kind":') == 7
+    (folder / "thesis.tex").write_text("years of work")
+    before = {one.name: one.read_bytes() for one in folder.iterdir()}
+    for refused in (
+        lambda: refuse_export(folder, places),
+        lambda: export_demo(demo, places, folder, COMMAND, queries=6),
+    ):
+        with pytest.raises(UserError, match="holds 'thesis.tex', which is no part of an exported demo; name a new or"):
+            refused()
+    assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
 
-    def check():
-        assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
-        page.evaluate(axe)
-        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        broken = [(rule["id"], [node["html"][:200] for node in rule["nodes"][:3]]) for rule in found["violations"]]
-        assert not broken, broken
 
-    check()
-    page.locator("#query").click()
-    page.locator("#query").press("ArrowDown")
-    check()
-    page.locator("#query").press("Escape")
-    page.locator(".tile .frame:visible").first.click()
-    check()
+def test_a_page_is_whole_or_absent(made, tmp_path, monkeypatch):
+    def failing(*_):
+        raise OSError("the disk")
+
+    monkeypatch.setattr(export, "sheets", failing)
+    with pytest.raises((OSError, UserError), match="the disk"):
+        export_demo(made[1], made[0], tmp_path / "site", COMMAND, queries=6)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_page_shares_no_folder_with_the_demo(made):
+    folder = made[0].folder
+    for place in (folder, folder / "site", folder.parent):
+        with pytest.raises(UserError, match="would share a folder with the demo"):
+            refuse_export(place, made[0])
+
+
+def test_the_command_exports_and_serves_nothing(made, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("rungwise.demo.EXPORTED_QUERIES", 8, raising=False)
+    assert command.main(["--folder", str(made[0].folder), "--export", "site", "--device", "cpu"]) == 0
+    said = capsys.readouterr()
+    assert "exported: 8 queries" in said.out + said.err
+    assert COMMAND in (tmp_path / "site" / "index.html").read_text()
+    assert all(any(Path(one.name).match(part) for part in PARTS) for one in (tmp_path / "site").iterdir())
+
+
+def test_what_an_export_has_no_use_for_is_refused(made, tmp_path, capsys):
+    assert main(["demo", "--folder", str(made[0].folder), "--export", str(tmp_path), "--port", "1"]) == 2
+    assert "--port changes nothing beside --export" in capsys.readouterr().err
