@@ -30,7 +30,8 @@ export function choice(queries, asked, goTo) {
       option.hidden = !parts.every((part) => queries[place].query.includes(part));
     });
     const left = seen().length;
-    at('count').textContent = parts.length ? `${left} of ${queries.length} queries have these words` : `${queries.length} queries; words filter them`;
+    const found = `${left} of ${queries.length} queries have these words${left ? '' : '; the full demo answers any'}`;
+    at('count').textContent = parts.length ? found : `${queries.length} queries; words filter them`;
     activate(-1);
   }
 

@@ -19,7 +19,7 @@ export function pictures(known, dialog) {
   }
 
   function open(hit, column, answer, words) {
-    const about = hit.true === null ? 'The query was not understood.' : `${hit.true} of the ${answer.facts} facts of the query are true.`;
+    const about = hit.true === null ? 'The query was not understood.' : `${hit.true} of the ${answer.facts} facts of the query are true of this picture.`;
     const close = element('button', { type: 'button', autofocus: true }, 'Close');
     close.addEventListener('click', () => dialog.close());
     dialog.replaceChildren(
