@@ -75,7 +75,9 @@ def test_both_columns_are_there_and_another_query_is_chosen(page, demo, known):
 def test_a_picture_is_shown_large_with_what_is_true_of_it(page, demo, known):
     answer = demo.comparison.answer(known["answers"][0]["query"])
     page.locator(".tile .frame:visible").first.click()
-    expect(page.locator("#picture")).to_contain_text(f"of the {answer.facts} facts of the query are true of this picture.")
+    expect(page.locator("#picture")).to_contain_text(
+        f"of the {answer.facts} facts of the query are true of this picture."
+    )
     expect(page.locator("#picture")).to_contain_text("A caption of this picture: “")
     page.get_by_role("button", name="Close").click()
     expect(page.locator("#picture")).to_be_hidden()
