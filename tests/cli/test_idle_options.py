@@ -207,7 +207,7 @@ BASES: dict[str, list[tuple[str, str]]] = {
     "inspect": [("beside --captions-only", "photos --captions-only")],
     "doctor": [("for a run", "run"), ("for DATA", "photos")],
     "verify": [("with --no-encode", "photos.index --no-encode")],
-    "demo": [("without --check", ""), ("beside --check", "--check")],
+    "demo": [("without --check", ""), ("beside --check", "--check"), ("beside --export", "--export x")],
 }
 """Words with which a case is there, by command and by the beginning of its reason, in the order of the cases."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from rungwise.demo import Bars, Demo, Places, create_demo_app, make, titles
+from rungwise.demo import Bars, Demo, Places, create_demo_app, export_demo, make, titles
 from rungwise.demo import _pair as pair
 from rungwise.demo import _worker as worker
 from rungwise.demo._places import NAMES
@@ -20,6 +23,9 @@ from tests.serving.conftest import PATIENT
 __all__ = ["chromium", "new_page", "servers"]
 
 SMALL = SceneConfig(pictures=150, side=32, val_share=0.2, test_share=0.4)
+QUERIES = 24
+"""Number of queries of the exported page."""
+COMMAND = "rungwise demo --export site"
 RECIPE = """
 model:
   image: {backbone: test_resnet, weights: random, size: 32, frozen: false, pool: flatten}
@@ -74,3 +80,23 @@ def address(demo: Demo) -> Iterator[str]:
         settings=ServerSettings(limits=PATIENT),
     ) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def exported(made: tuple[Places, Demo], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of an exported page. Nobody changes it."""
+    places, demo = made
+    folder = tmp_path_factory.mktemp("exported") / "site"
+    done: list[int] = []
+    found = export_demo(demo, places, folder, COMMAND, queries=QUERIES, progress=done.append)
+    assert done == [*range(QUERIES + 1)]
+    assert found.size == sum(one.stat().st_size for one in folder.iterdir())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def known(exported: Path) -> dict[str, Any]:
+    """What the page knows."""
+    text = (exported / "answers.js").read_text(encoding="ascii")
+    found: dict[str, Any] = json.loads(text.removeprefix("globalThis.rungwiseDemo = ").removesuffix(";\n"))
+    return found

@@ -86,6 +86,7 @@ def outputs() -> list[Output]:
     study = ("{}/study/study.yaml", "--data", "{}/csv", "--device", "cpu")
     return [
         Output("demo", "--folder", "folder", ("--no-browser", "--port", "0"), (), whole=True),
+        Output("demo", "--export", "folder", ("--folder", "{}/new"), (), whole=True),
         Output("inspect", "--contact-sheet", "file", ("{}/csv",), ("csv",), ("csv",), ending=".png"),
         Output("train", "--out", "folder", (*train, "--cache", "{}/kept"), _RUN, run, verified=True),
         Output("train", "--cache", "folder", (*train, "--out", "{}/new"), _RUN, run),

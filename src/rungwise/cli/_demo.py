@@ -15,6 +15,7 @@ import tyro
 
 from rungwise.cli.frame import Browser, Limits, Port, parse
 from rungwise.core import UserError
+from rungwise.core.disk.folders import WRITTEN_FOLDER
 from rungwise.core.output import Progress
 from rungwise.core.text import idle_beside, idle_where
 from rungwise.jobs import ADVANCED, Device, chosen_device, console, program, say, shortest
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rungwise.demo import Places
     from rungwise.serving import MakeApp
 
-_EXAMPLES = ("rungwise demo", "rungwise demo --folder somewhere --no-browser")
+_EXAMPLES = ("rungwise demo", "rungwise demo --folder somewhere --no-browser", "rungwise demo --export site")
 
 
 @dataclass
@@ -35,12 +36,14 @@ class DemoCommand:
     Attributes:
         folder: Where everything is kept. A second run finds it and only serves.
         again: Make everything anew.
+        export: Folder to write the page to, for any web server, in place of serving it: 200 queries with both answers.
         check: Try everything in a temporary folder. The page is asked for its answers, and that is all.
         small: With --check, few pictures and few steps, in half a minute of processor time.
     """
 
     folder: Path = Path("rungwise-demo")
     again: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
+    export: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = field(default=None, metadata=WRITTEN_FOLDER)
     browser: Browser = True
     port: Port = 8000
     check: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
@@ -56,9 +59,12 @@ class DemoCommand:
             "give both, or leave {} out",
         ),
         idle_beside(
-            "folder again port",
+            "folder again export port",
             "check",
             remedy="leave one of them out: {check} makes everything in a folder of its own, and opens no page",
+        ),
+        idle_beside(
+            "browser port limits", "export", remedy="leave one of them out: {export} writes a page and serves none"
         ),
     )
 
@@ -66,7 +72,7 @@ class DemoCommand:
 def main(arguments: list[str]) -> int:
     """Run the demo."""
     asked = parse(DemoCommand, arguments, "rungwise demo", examples=_EXAMPLES)
-    from rungwise.demo import Places, create_demo_app, refuse_others
+    from rungwise.demo import Places, create_demo_app, refuse_export, refuse_others
     from rungwise.serving import ServerSettings, background_app, serve_app
 
     device = chosen_device(asked.device)
@@ -83,7 +89,12 @@ def main(arguments: list[str]) -> int:
         return 0
     places = Places(asked.folder)
     refuse_others(places)
+    if asked.export is not None:
+        refuse_export(asked.export, places)
     demo = _made(places, device, again=asked.again)
+    if asked.export is not None:
+        _export(demo, places, asked.export)
+        return 0
     _say_commands(places, demo)
     serve_app(
         make(demo),
@@ -130,6 +141,17 @@ def _make(places: Places, device: str, *, again: bool, small: bool) -> Made:
             queries=FEW_QUERIES if small else QUERIES,
             done=lambda part, seconds: say(f"{part}: {seconds:.0f} s"),
         )
+
+
+def _export(demo: Made, places: Places, folder: Path) -> None:
+    from rungwise.demo import EXPORTED_QUERIES, export_demo
+
+    named = folder.name if folder.is_absolute() else str(folder)  # which says nothing of this computer
+    command = f"rungwise demo --export {quoted(named)}"
+    with Progress("answering queries", EXPORTED_QUERIES, console) as answering:
+        done = export_demo(demo, places, folder, command, queries=EXPORTED_QUERIES, progress=answering.at)
+    say(f"exported: {done.queries} queries and {done.pictures} pictures, {done.size / 1e6:.1f} MB, to {folder}")
+    say(f"to see the page: open {folder / 'index.html'}")
 
 
 def _say_commands(places: Places, demo: Made) -> None:

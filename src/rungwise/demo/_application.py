@@ -42,6 +42,18 @@ class DemoAbout:
     examples: tuple[ExampleQuery, ...]
 
 
+def about_of(demo: Demo) -> DemoAbout:
+    """Description of a demo for its page."""
+    return DemoAbout(
+        len(demo.comparison.ids),
+        demo.results.trained,
+        RELEVANT_FROM,
+        TITLES,
+        demo.results.compared,
+        demo.results.examples,
+    )
+
+
 def create_demo_app(demo: Demo, *, settings: ServerSettings | None = None) -> FastAPI:
     """Application of the demo's page and its HTTP interface.
 
@@ -51,14 +63,7 @@ def create_demo_app(demo: Demo, *, settings: ServerSettings | None = None) -> Fa
     settings = settings or ServerSettings()
     queues = WorkQueues(settings.limits)
     app = new_app("rungwise demo", settings)
-    about = DemoAbout(
-        len(demo.comparison.ids),
-        demo.results.trained,
-        RELEVANT_FROM,
-        TITLES,
-        demo.results.compared,
-        demo.results.examples,
-    )
+    about = about_of(demo)
 
     @app.get("/demo/about", response_model=DemoAbout, responses=refusals(), tags=["demo"])
     async def described() -> Response:

@@ -27,7 +27,7 @@ QUERIES = 100
 FEW_QUERIES = 20
 """Number of measured searches with as few pictures as :data:`rungwise.demo.FEW_SCENES`."""
 
-_MEASURED, _SHOWN = 1, 2
+_MEASURED, SHOWN = 1, 2
 """Seeds of the measured searches and of the shown ones, which differ; recipes were chosen on seed 0."""
 
 
@@ -148,5 +148,5 @@ def _examples(comparison: SideBySide, places: Places, file: SceneFile, queries: 
     from rungwise.demo._examples import choose_examples
     from rungwise.demo._parts import fresh_queries
 
-    held_out = held_out_queries(places.scenes, queries, _SHOWN)
+    held_out = held_out_queries(places.scenes, queries, SHOWN)
     return choose_examples(comparison, held_out, fresh_queries(file.config, file.held_out, queries))

@@ -8,6 +8,7 @@ from ._ids import possible as possible
 from ._ids import sendable as sendable
 from ._limits import ServingLimits as ServingLimits
 from ._pages import mount_page as mount_page
+from ._pages import page_files as page_files
 from ._server import MakeApp as MakeApp
 from ._server import background as background
 from ._server import background_app as background_app

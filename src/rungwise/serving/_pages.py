@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -90,6 +90,24 @@ def takes_gzip(accepted: str) -> bool:
     return False
 
 
+def page_files(page: Path) -> dict[str, bytes]:
+    """The files of a page that any web server can send, by name: ``index.html``, one script, one style and the icon.
+
+    Args:
+        page: The HTML of the page. It links to ``FOLDER/FILE`` for files in folders beside its own, and to
+            ``common/FILE`` for those that all pages share.
+    """
+    files: dict[str, bytes] = {}
+
+    def keep(content: bytes, ending: str, kind: str) -> str:
+        files[f"page.{ending}"] = content
+        return f"page.{ending}"
+
+    # From a file of the disk, browsers load no modules.
+    html = _linking(page, keep).replace('" type="module">', '" defer>')
+    return {"index.html": html.encode(), **files}
+
+
 def _put_together(static: Path) -> tuple[_PageFile, Mapping[str, _PageFile]]:
     """The page, and the files that it names, by their names below ``/static/kept``."""
     kept: dict[str, _PageFile] = {}
@@ -99,19 +117,23 @@ def _put_together(static: Path) -> tuple[_PageFile, Mapping[str, _PageFile]]:
         kept[f"{file.tag}.{ending}"] = file
         return f"static/kept/{file.tag}.{ending}"
 
+    return _PageFile(_linking(static / "index.html", keep).encode(), "text/html"), kept
+
+
+def _linking(page: Path, keep: Callable[[bytes, str, str], str]) -> str:
+    """The HTML of a page, which names what ``keep`` says in place of its files."""
+
     def path(linked: str) -> Path:
         folder, _, name = linked.partition("/")
-        return (_COMMON if folder == "common" else static) / name
+        return (_COMMON if folder == "common" else page.parent.parent / folder) / name
 
     def styles(found: re.Match[str]) -> str:
         content = b"".join(path(one).read_bytes() for one in _LINKED.findall(found[0]))
         return f'<link rel="stylesheet" href="{keep(content, "css", "text/css")}">\n'
 
-    html = (static / "index.html").read_text(encoding="utf-8")
-    html = _STYLES.sub(styles, html)
+    html = _STYLES.sub(styles, page.read_text(encoding="utf-8"))
     html = _SCRIPT.sub(lambda found: keep(one_script(path(found[0])).encode(), "js", "text/javascript"), html)
-    html = _ICON.sub(lambda found: keep(path(found[0]).read_bytes(), "svg", "image/svg+xml"), html)
-    return _PageFile(html.encode(), "text/html"), kept
+    return _ICON.sub(lambda found: keep(path(found[0]).read_bytes(), "svg", "image/svg+xml"), html)
 
 
 def one_script(path: Path) -> str:

@@ -8,18 +8,19 @@ const NUMBERS = [['nDCG@10', 0, ''], ['CS@100', 2, ''], ['CutF1', 0, '']];
 const SHORT = 6;
 const BANDS = ['exactly', 'close', 'loosely related'];
 
-export function columnOf(column, answer) {
+export function columnOf(column, answer, picture) {
   const other = answer.columns.find((one) => one.name !== column.name);
   const shown = column.hits.slice(0, Math.min(column.shown, column.hits.length));
   const rest = column.hits.slice(column.shown);
   const understood = answer.facts > 0;
+  const tile = (hit) => tileOf(hit, column, answer, picture);
   return element('section', { class: 'column', 'aria-labelledby': `title-${column.name}` },
     element('h2', { id: `title-${column.name}` }, column.title),
     understood ? numbers(column, other, answer.chance_measures) : null,
     understood ? curve(column, answer.ideal, answer.chance) : null,
     element('p', { class: 'verdict' }, verdict(column, answer)),
-    ...BANDS.flatMap((band) => bandOf(band, shown.filter((hit) => hit.band === band), column, answer)),
-    ...ending(column, other, rest, answer),
+    ...BANDS.flatMap((band) => bandOf(band, shown.filter((hit) => hit.band === band), tile)),
+    ...ending(column, other, rest, tile),
   );
 }
 
@@ -41,14 +42,14 @@ function verdict(column, answer) {
   return `Shows ${count(column.shown)}${answer.relevant ? '' : ','}${relevant}${first}`;
 }
 
-function bandOf(band, hits, column, answer) {
+function bandOf(band, hits, tile) {
   if (!hits.length) return [];
-  return [element('h3', { class: 'band' }, band), element('ol', { class: 'tiles' }, ...hits.map((hit) => tile(hit, column, answer)))];
+  return [element('h3', { class: 'band' }, band), element('ol', { class: 'tiles' }, ...hits.map(tile))];
 }
 
-function ending(column, other, rest, answer) {
+function ending(column, other, rest, tile) {
   const folded = (title) => element('details', { open: Math.min(column.shown, other.shown) < SHORT }, element('summary', {}, title),
-    element('ol', { class: 'tiles' }, ...rest.map((hit) => tile(hit, column, answer))));
+    element('ol', { class: 'tiles' }, ...rest.map(tile)));
   if (column.shown === 0) {
     return [element('div', { class: 'nothing' }, element('h3', {}, 'Nothing relevant found'),
       element('p', {}, 'The model takes no picture to fit well enough.')),
@@ -58,13 +59,11 @@ function ending(column, other, rest, answer) {
   return [element('p', { class: 'end' }, `${hidden}Relevance ends here`), ...(rest.length ? [folded(`The next ${rest.length} pictures`)] : [])];
 }
 
-function tile(hit, column, answer) {
+function tileOf(hit, column, answer, picture) {
   const words = hit.true === null ? 'not known' : `${hit.true} of ${answer.facts} true`;
   const wrong = hit.wrong.join('; ');
-  const address = `${column.name}/?q=${encodeURIComponent(answer.query)}&show=${encodeURIComponent(hit.id)}`;
   return element('li', { 'data-step': step(hit.degree), class: 'tile' },
-    element('a', { href: address, title: wrong || words },
-      element('img', { src: `${column.name}/images/${encodeURIComponent(hit.id)}?thumb=128`, width: 128, height: 128, alt: `${words}${wrong ? `: ${wrong}` : ''}` })),
+    picture(hit, column, answer, `${words}${wrong ? `: ${wrong}` : ''}`),
     hit.true === null ? null : element('p', { 'aria-hidden': 'true' }, element('b', {}, words), wrong ? element('span', {}, wrong) : null));
 }
 
