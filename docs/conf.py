@@ -26,12 +26,13 @@ extensions = [
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "live", "outputs"]
 
 highlight_language = "bash"
 html_theme = "pydata_sphinx_theme"
 html_title = "rungwise"
 html_static_path = ["_static"]
+html_extra_path = ["live"]
 html_css_files = ["site.css"]
 html_theme_options = {
     "navigation_depth": 3,
