@@ -1,12 +1,14 @@
 """Sphinx configuration."""
 
-from importlib.util import find_spec
+import sys
 from pathlib import Path
 
 import latex2mathml.converter
 from docutils.nodes import SkipNode
 
 from rungwise import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 
 project = "rungwise"
 author = "rungwise developers"
@@ -17,9 +19,9 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "_room",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -43,8 +45,8 @@ html_theme_options = {
 }
 html_sidebars = {"index": []}
 html_show_sourcelink = False
-# Each page of sources has the whole tree of contents: with every name in it, a build takes four times as long.
-toc_object_entries = False
+toc_object_entries = True
+toc_object_entries_show_parents = "hide"
 # Two rooms have a class Comparison, of results and of calibrations; a signature that names one links to either.
 
 autodoc_member_order = "bysource"
@@ -61,17 +63,7 @@ def _formula(self, node):
     raise SkipNode
 
 
-def _passed_on(app, what, name, _member, _skip, _options):
-    # What a room passes on from an inner room is described once: there.
-    if what != "module":
-        return None
-    exports = Path(find_spec(app.env.temp_data["autodoc:module"]).origin).with_suffix(".pyi")
-    lines = exports.read_text(encoding="utf-8").splitlines() if exports.is_file() else []
-    return True if any(line.endswith(f" as {name}") and not line.startswith("from ._") for line in lines) else None
-
-
 def setup(app):
-    app.connect("autodoc-skip-member", _passed_on)
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
 
 
