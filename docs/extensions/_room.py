@@ -195,10 +195,6 @@ def _table(head: list[str], rows: list[list[str]], widths: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _restructured(text: str) -> str:
-    return f"``````{{eval-rst}}\n{text}\n``````\n"
-
-
 class Room(SphinxDirective):
     """Table of a module's public names, table of the modules inside, and what each name is."""
 
@@ -217,17 +213,27 @@ class Room(SphinxDirective):
         own = [one for one in every if one.described == f"{module}.{one.name}"]
         here = [one for one in own if one.name in chosen] if chosen else own
         part = "part" in self.options
-        current = "currentmodule" if part else "module"
-        parts = [_restructured(f".. py:{current}:: {module}\n\n{self._names(here if part else every)}")]
-        if not part:
-            further = _docstring(module).partition("\n\n")[2]
-            parts += [_restructured(f".. py:currentmodule:: {module}\n\n{further}")] if further else []
-            parts += [f"## Modules inside\n\n{_restructured(self._inner(module))}"] if self._inner(module) else []
+        current = f".. py:{'currentmodule' if part else 'module'}:: {module}"
+        further = "" if part else _docstring(module).partition("\n\n")[2]
+        found = self._parsed(f"{current}\n\n{self._names(here if part else every)}\n\n{further}")
+        if inner := "" if part else self._inner(module):
+            found.append(self._section("Modules inside", inner))
         for kind, heading in KINDS.items():
             if said := [_described_here(module, one) for one in here if one.kind == kind]:
                 text = f".. py:currentmodule:: {module}\n\n" + "\n".join(said)
-                parts.append(f"## {heading}\n\n{_restructured(text)}")
-        return self.parse_text_to_nodes("\n".join(parts), allow_section_headings=True)
+                found.append(self._section(heading, text))
+        return found
+
+    def _parsed(self, text: str) -> list[nodes.Node]:
+        return self.parse_text_to_nodes(f"``````{{eval-rst}}\n{text}\n``````\n")
+
+    def _section(self, heading: str, text: str) -> nodes.section:
+        # Made by hand: a heading in the text would be put on the page before the nodes that are returned.
+        section = nodes.section(names=[nodes.fully_normalize_name(heading)])
+        self.state.document.note_implicit_target(section, section)
+        section += nodes.title(heading, heading)
+        section += self._parsed(text)
+        return section
 
     def _names(self, shown: list[Entry]) -> str:
         rows = [[f":py:obj:`{one.name} <{one.described}>`", one.kind, one.line or _literal(one)] for one in shown]
