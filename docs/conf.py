@@ -22,6 +22,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "_room",
+    "_twins",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -44,7 +45,9 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {"index": []}
+html_copy_source = False  # each page has a twin of Markdown
 html_show_sourcelink = False
+markdown_anchor_signatures = True
 toc_object_entries = True
 toc_object_entries_show_parents = "hide"
 # Two rooms have a class Comparison, of results and of calibrations; a signature that names one links to either.
