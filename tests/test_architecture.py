@@ -135,8 +135,9 @@ def test_a_module_is_private_or_says_what_it_exports():
 
 
 def names_of_pages():
-    """What the pages of the reference have: each module with the names on each of its pages, and whether it is a part."""
-    for module, part, body in re.findall(r"^```{room} (\S+)\n(:part:\n)?(.*?)^```", pages_below("."), re.DOTALL | re.MULTILINE):
+    """Each page of the reference: its module, whether it is a part of several, and the names that it lists."""
+    directive = re.compile(r"^```{room} (\S+)\n(:part:\n)?(.*?)^```", re.DOTALL | re.MULTILINE)
+    for module, part, body in directive.findall(pages_below(".")):
         yield module, bool(part), body.split()
 
 
@@ -151,9 +152,7 @@ def test_the_pages_of_a_divided_room_have_every_name_once():
     divided = {module for module, part, _ in names_of_pages() if part}
     for module in divided:
         found = [name for one, _, names in names_of_pages() if one == module for name in names]
-        passed_on = {
-            name for name, place in exports_of(module).items() if "._" not in place
-        }
+        passed_on = {name for name, place in exports_of(module).items() if "._" not in place}
         public = set(import_module(module).__all__) - passed_on
         assert sorted(found) == sorted(public), module
 

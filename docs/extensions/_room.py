@@ -5,8 +5,9 @@ A page has the whole module::
     ```{room} rungwise.doctor
     ```
 
-or, where that is too much for a page, the names in the body of the directive; with ``:part:`` the page is one of several,
-and its table has these names only. What a module passes on from another public module is described there, and linked.
+or, where that is too much for a page, the names in the body of the directive; with ``:part:`` the page is one of
+several, and its table has these names only. What a module passes on from another public module is described there,
+and linked.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-KINDS = {"class": "Classes", "function": "Functions", "exception": "Exceptions", "type": "Types", "constant": "Constants"}
+KINDS = {
+    "class": "Classes",
+    "function": "Functions",
+    "exception": "Exceptions",
+    "type": "Types",
+    "constant": "Constants",
+}
 """Kinds of names, each with the heading under which a page describes them, in the order of the page."""
 
 LONGEST_VALUE = 160
@@ -153,14 +160,14 @@ def _docstring(module: str) -> str:
 
 
 def _value(entry: Entry) -> tuple[str, str]:
-    """The type and the value of a constant or type as the source writes them; empty where they are long or not there."""
+    """The type and the value of a constant or type as the source writes them; empty where they are long or missing."""
     for node in ast.parse(_source(entry.written).read_text(encoding="utf-8")).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(one, ast.Name) and one.id == entry.original for one in targets):
             annotation = ast.unparse(node.annotation) if isinstance(node, ast.AnnAssign) else ""
             written = getattr(node, "value", None)
             value = ast.unparse(written) if written is not None else ""
-            short = len(value) <= LONGEST_VALUE and "\n" not in value and "_" != value[:1]
+            short = len(value) <= LONGEST_VALUE and "\n" not in value and not value.startswith("_")
             return annotation, value if short else ""
     return "", ""
 

@@ -1,4 +1,4 @@
-"""Pages for readers that are programs: beside each HTML page its Markdown, and ``llms.txt`` at the root, which lists all.
+"""Pages for readers that are programs: beside each HTML page its Markdown, and ``llms.txt``, which lists all pages.
 
 ``llms.txt`` has the form of https://llmstxt.org: the title, a summary, and sections of links with a line each;
 ``llms-full.txt`` has the text of all pages in the order of the menu.
