@@ -15,6 +15,7 @@ author = "rungwise developers"
 copyright = "2026, rungwise developers"
 version = release = __version__
 
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -23,11 +24,13 @@ extensions = [
     "sphinx_design",
     "_room",
     "_twins",
+    "rungwise_reference",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
+highlight_language = "bash"
 html_theme = "pydata_sphinx_theme"
 html_title = "rungwise"
 html_static_path = ["_static"]
@@ -38,6 +41,7 @@ html_theme_options = {
     "show_toc_level": 1,
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
+    "logo": {"text": "rungwise"},
     "use_edit_page_button": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
