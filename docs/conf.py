@@ -8,8 +8,6 @@ from docutils.nodes import SkipNode
 
 from rungwise import __version__
 
-sys.path.insert(0, str(Path(__file__).parent / "extensions"))
-
 project = "rungwise"
 author = "rungwise developers"
 copyright = "2026, rungwise developers"
