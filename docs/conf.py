@@ -1,7 +1,6 @@
 """Sphinx configuration."""
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import latex2mathml.converter
@@ -19,9 +18,10 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "_room",
+    "_twins",
     "rungwise_reference",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
@@ -48,9 +48,11 @@ html_theme_options = {
     "footer_end": [],
 }
 html_sidebars = {"index": []}
+html_copy_source = False  # each page has a twin of Markdown
 html_show_sourcelink = False
-# Each page of sources has the whole tree of contents: with every name in it, a build takes four times as long.
-toc_object_entries = False
+markdown_anchor_signatures = True
+toc_object_entries = True
+toc_object_entries_show_parents = "hide"
 # Two rooms have a class Comparison, of results and of calibrations; a signature that names one links to either.
 
 autodoc_member_order = "bysource"
@@ -67,17 +69,7 @@ def _formula(self, node):
     raise SkipNode
 
 
-def _passed_on(app, what, name, _member, _skip, _options):
-    # What a room passes on from an inner room is described once: there.
-    if what != "module":
-        return None
-    exports = Path(find_spec(app.env.temp_data["autodoc:module"]).origin).with_suffix(".pyi")
-    lines = exports.read_text(encoding="utf-8").splitlines() if exports.is_file() else []
-    return True if any(line.endswith(f" as {name}") and not line.startswith("from ._") for line in lines) else None
-
-
 def setup(app):
-    app.connect("autodoc-skip-member", _passed_on)
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
 
 

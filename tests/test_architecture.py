@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from importlib import import_module
 
 import pytest
 
@@ -133,11 +134,27 @@ def test_a_module_is_private_or_says_what_it_exports():
     assert not wrong, wrong
 
 
+def names_of_pages():
+    """Each page of the reference: its module, whether it is a part of several, and the names that it lists."""
+    directive = re.compile(r"^```{room} (\S+)\n(:part:\n)?(.*?)^```", re.DOTALL | re.MULTILINE)
+    for module, part, body in directive.findall(pages_below(".")):
+        yield module, bool(part), body.split()
+
+
 def test_the_reference_lists_what_is_public():
-    listed = re.findall(r"automodule:: (\S+)", pages_below("."))
+    listed = [module for module, part, _ in names_of_pages() if not part]
     public = {one for one in packages() if exports_of(one) and not one.startswith("rungwise.cli")}
     public |= {one for one, path in modules().items() if not path.stem.startswith("_")}
     assert sorted(listed) == sorted({"rungwise", *public})
+
+
+def test_the_pages_of_a_divided_room_have_every_name_once():
+    divided = {module for module, part, _ in names_of_pages() if part}
+    for module in divided:
+        found = [name for one, _, names in names_of_pages() if one == module for name in names]
+        passed_on = {name for name, place in exports_of(module).items() if "._" not in place}
+        public = set(import_module(module).__all__) - passed_on
+        assert sorted(found) == sorted(public), module
 
 
 def test_search_and_cutoff_meet_through_a_contract():
