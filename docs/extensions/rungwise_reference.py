@@ -19,8 +19,8 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
-from docutils import nodes
-from docutils.parsers.rst import directives
+from docutils import nodes  # type: ignore[import-untyped]
+from docutils.parsers.rst import directives  # type: ignore[import-untyped]
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -64,12 +64,16 @@ def command_form(name: str) -> CommandForm:
         shared = _shared()
         about = "Degrees of relevance by a source: the arguments and options that every source has."
         return CommandForm(f"rungwise {SOURCE}", about, shared, ())
-    form = form_of(lambda words: main([*name.split(), *words]))
+    form = _asked(name)
     if form is None:
         return CommandForm(f"rungwise {name}", f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.", (), ())
     if name in _sources():
         return dataclasses.replace(form, options=tuple(one for one in form.options if one not in _shared()))
     return form
+
+
+def _asked(name: str) -> CommandForm | None:
+    return form_of(lambda words: main([*name.split(), *words]))
 
 
 @cache
@@ -82,11 +86,7 @@ def _sources() -> tuple[str, ...]:
 @cache
 def _shared() -> tuple[Option, ...]:
     """Options of all sources but that of people, which samples no pairs."""
-    every = [
-        form.options
-        for name in _sources()
-        if name != "relevance human" and (form := form_of(lambda words, name=name: main([*name.split(), *words])))
-    ]
+    every = [form.options for name in _sources() if name != "relevance human" and (form := _asked(name))]
     return tuple(one for one in every[0] if all(one in other for other in every))
 
 
@@ -359,7 +359,7 @@ class CommandDirective(_Reference):
 class SettingsDirective(_Reference):
     """``{settings} CLASS``."""
 
-    option_spec: ClassVar[dict[str, Any]] = {"place": directives.unchanged}  # type: ignore[misc]
+    option_spec: ClassVar[dict[str, Any]] = {"place": directives.unchanged}
 
     def run(self) -> list[nodes.Node]:
         """The purpose, the kind and the settings."""
