@@ -49,6 +49,7 @@ def site(tmp_path_factory):
     for name, text in PAGES.items():
         (source / name).write_text(text, encoding="utf-8")
     shutil.copy(DOCS / "conf.py", source)
+    (source / "live").mkdir()  # what the settings copy to the site as it is
     for folder in ("extensions", "_static"):
         shutil.copytree(DOCS / folder, source / folder)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(source), str(built)]
