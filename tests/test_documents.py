@@ -21,6 +21,7 @@ import pytest
 
 from rungwise.metrics import FAMILIES
 from tests.house import PACKAGE, definitions
+from tests.pages import pages
 
 REPOSITORY = Path(__file__).parents[1]
 ARCHITECTURE = sorted((REPOSITORY / "docs" / "explanation" / "architecture").glob("*.md"))
@@ -86,6 +87,22 @@ def test_what_a_document_mentions_exists(document):
     assert found, f"{document} mentions nothing in backticks"
     wrong = [f"{document}:{line}: `{token}`: {said}" for line, token in found if (said := fault(token))]
     assert not wrong, "\n" + "\n".join(wrong)
+
+
+OURS = ("src/", "tests/", "docs/", "benchmarks/", "deploy/", "configs/")
+NO_MODULES = {"rungwise.json", "rungwise.measures", "rungwise.readers", "rungwise.stores"}
+"""A file of an index, and groups of entry points."""
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.path.stem)
+def test_names_and_files_of_ours_on_a_page_exist(page):
+    """Elsewhere than in the documents for contributors, most names are those of people's own files and of libraries."""
+    wrong = [
+        f"{line}: `{token}`: {said}"
+        for line, token in tokens(page.text)
+        if (token.startswith(OURS) or DOTTED.fullmatch(token)) and token not in NO_MODULES and (said := fault(token))
+    ]
+    assert not wrong, "\n" + "\n".join([page.path.as_posix(), *wrong])
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,9 @@ class TwinTranslator(MarkdownTranslator):  # type: ignore[misc]
 def _write_twin(app: Sphinx, page: str, _template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
     if tree is None or app.builder.name != "html":
         return
-    app.builder.current_doc_name = page  # type: ignore[attr-defined]  # as the builder of that library has it
+    # As the builder of that library has them.
+    app.builder.current_doc_name = page  # type: ignore[attr-defined]
+    app.builder.download_dir = "_downloads"  # type: ignore[attr-defined]
     translator = TwinTranslator(tree, app.builder)
     tree.walkabout(translator)
     path = Path(app.outdir, f"{page}.md")
