@@ -22,6 +22,8 @@ class TwinTranslator(MarkdownTranslator):  # type: ignore[misc]
     """Markdown of a page whose links lead to other twins."""
 
     def _fetch_ref_uri(self, node: nodes.Element) -> str:
+        if "refid" in node and "refuri" not in node:  # on the same page
+            return f"#{node['refid']}"
         target, anchor, place = str(super()._fetch_ref_uri(node)).partition("#")
         if not re.match(r"[a-z]+:", target) and target.endswith(".html"):
             target = f"{target.removesuffix('.html')}.md"
