@@ -70,11 +70,6 @@ class Document:
         """File of the page."""
         return ROOT / self.name
 
-    @property
-    def record_path(self) -> Path:
-        """File in which the outcome of its blocks is kept: at the page's own path below ``docs/outputs``."""
-        return ROOT / "docs" / "outputs" / Path(self.name.removeprefix("docs/")).with_suffix(".json")
-
     @cached_property
     def every_block(self) -> list[Block]:
         """All fenced blocks, also text and menus."""
@@ -142,6 +137,8 @@ def documents() -> list[Document]:
     """README.md and all pages of the site that have blocks, sorted."""
     docs = ROOT / "docs"
     built, kept = docs / "_build", docs / "outputs"
-    pages = [one for one in sorted(docs.rglob("*.md")) if not one.is_relative_to(built) and not one.is_relative_to(kept)]
+    pages = [
+        one for one in sorted(docs.rglob("*.md")) if not one.is_relative_to(built) and not one.is_relative_to(kept)
+    ]
     every = [Document("README.md"), *(Document(one.relative_to(ROOT).as_posix()) for one in pages)]
     return [one for one in every if one.blocks]

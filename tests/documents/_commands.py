@@ -107,6 +107,7 @@ class Shell:
 
     def run(self, line: Line) -> tuple[int, str]:
         """Run a command; gives its exit status, and how it was shortened."""
+        os.write(1, f"  {line.text}\n".encode())
         first = (line.text.split() or [""])[0]
         if first in CHECKED:
             fault = set_up_fault(line.text)

@@ -52,6 +52,7 @@ def run(document: Document, slot: Path) -> list[dict[str, Any]]:
         if block.not_run is not None:
             outcome["not run"] = block.not_run
         else:
+            os.write(1, f"{block.place}\n".encode())  # for who wonders what takes so long
             said.seek(0)
             said.truncate()
             exit_code, shortened = runner.run(block)
@@ -65,7 +66,12 @@ def run(document: Document, slot: Path) -> list[dict[str, Any]]:
 
 def kept(text: str, slot: Path) -> list[str]:
     """The lines of an output that are kept: the first ones, without what differs from run to run."""
-    text = text.replace(f"{slot}/work/", "").replace(f"{slot}/work", ".").replace(str(slot), "SLOT").replace(str(ROOT), "ROOT")
+    text = (
+        text.replace(f"{slot}/work/", "")
+        .replace(f"{slot}/work", ".")
+        .replace(str(slot), "SLOT")
+        .replace(str(ROOT), "ROOT")
+    )
     for pattern, neutral in _NEUTRAL:
         text = pattern.sub(neutral, text)
     lines = [line.rpartition("\r")[2].rstrip() for line in text.splitlines()]

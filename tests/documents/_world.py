@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import shutil
 from pathlib import Path
@@ -104,7 +103,9 @@ def _train_and_judge() -> None:
     from rungwise.relevance.human import Judgement
 
     how = {"epochs": 2, "learning_rates": 4e-3, "quiet": True}
-    tiny = {"model": {"image": {"kind": "convolutions"}, "text": {"word_dimension": 16, "min_count": 1}, "dimension": 32}}
+    tiny = {
+        "model": {"image": {"kind": "convolutions"}, "text": {"word_dimension": 16, "min_count": 1}, "dimension": 32}
+    }
     for name, loss in (("one", "max_of_hinges"), ("two", "sum_of_hinges")):
         rungwise.train("vsepp", "DATA", out=f"RUNS/{name}", warm_up_epochs=0, loss={"kind": loss}, **tiny, **how)
         rungwise.evaluate(f"RUNS/{name}", "DATA", quiet=True)
@@ -137,9 +138,3 @@ def _train_and_judge() -> None:
             lines.append(Judgement(picture, caption_id, 4 - 2 * (at % 2), who, when, hash_of_text(text)).line())
     Path("judgements.jsonl").write_bytes(b"".join(lines))
     Path("JUDGEMENTS").write_bytes(b"".join(lines))
-
-
-def write_json(path: Path, value: object) -> None:
-    """A record as it is kept: sorted, and readable in a difference."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n", encoding="utf-8")

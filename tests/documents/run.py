@@ -7,7 +7,6 @@ block may rely on stands in :mod:`tests.documents._world`; what is shortened is 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import queue
@@ -20,9 +19,8 @@ from typing import Any
 
 from tests.documents import _page, _world
 from tests.documents._blocks import Document, documents
+from tests.documents._records import COMMAND, OUTPUTS, not_run, read, record_path, write
 from tests.rooms import ROOT
-
-COMMAND = "python -m tests.documents.run"
 
 
 def main(words: list[str] | None = None) -> int:
@@ -30,11 +28,18 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=COMMAND, description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE")
     parser.add_argument("--jobs", type=int, default=2, help="how many pages run at once")
-    parser.add_argument("--into", type=Path, help="write the outcomes below this folder, not into docs/outputs")
+    parser.add_argument(
+        "--into", type=Path, default=OUTPUTS, help="write the outcomes below this folder, not into docs/outputs"
+    )
+    parser.add_argument("--not-run", action="store_true", help="only list the blocks that are not run, by reason")
     parser.add_argument("--home", type=Path, help="make the folders of the pages here, and leave them there")
     asked = parser.parse_args(words)
     known = {one.name: one for one in documents()}
     chosen = [known[Path(name).as_posix()] for name in asked.pages] if asked.pages else list(known.values())
+    if asked.not_run:
+        for reason, places in not_run(chosen).items():
+            print(f"{len(places):4} {reason}: {', '.join(places)}")
+        return 0
     home = asked.home or Path(tempfile.mkdtemp(prefix="documents-"))
     try:
         wrong = run_all(chosen, home, asked.jobs, asked.into)
@@ -45,7 +50,7 @@ def main(words: list[str] | None = None) -> int:
     return int(wrong > 0)
 
 
-def run_all(chosen: list[Document], home: Path, jobs: int, into: Path | None) -> int:
+def run_all(chosen: list[Document], home: Path, jobs: int, into: Path) -> int:
     """Run pages, so many at once; gives the number of blocks that did not end well."""
     os.environ.update(_world.environment(home / "0"))
     context = multiprocessing.get_context("forkserver")
@@ -62,10 +67,9 @@ def run_all(chosen: list[Document], home: Path, jobs: int, into: Path | None) ->
                 document = waiting.get_nowait()
             except queue.Empty:
                 return
-            target = document.record_path if into is None else into / document.record_path.relative_to(ROOT / "docs/outputs")
             _in_process(context, _run_page, document, slot, slot / "outcomes.json")
             record = _record(document, slot / "outcomes.json")
-            _world.write_json(target, record)
+            write(record_path(document, into), record)
             bad = [
                 f"{block.place}: exit {outcome['exit']}: {' | '.join(outcome['output'][-3:])}"
                 for block, outcome in zip(document.blocks, record["blocks"], strict=True)
@@ -88,7 +92,7 @@ def _record(document: Document, file: Path) -> dict[str, Any]:
     if not file.is_file():
         ended = {"exit": 70, "output": ["the page ended its process"]}
         return {"page": document.name, "blocks": [{"digest": one.digest, **ended} for one in document.blocks]}
-    return {"page": document.name, "blocks": json.loads(file.read_text(encoding="utf-8"))}
+    return {"page": document.name, "blocks": read(file)}
 
 
 def _in_process(context: Any, function: Any, *given: Any) -> None:
@@ -102,7 +106,9 @@ def _made(slot: Path) -> None:
     folder = slot / "bin"
     folder.mkdir()
     program = folder / "rungwise"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT}:{ROOT / "src"} exec {sys.executable} -m tests.documents.command "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nPYTHONPATH={ROOT}:{ROOT / "src"} exec {sys.executable} -m tests.documents.command "$@"\n'
+    )
     program.chmod(0o755)
     for name in ("work", "cache"):
         shutil.move(slot / name, slot / "kept" / name)
@@ -114,7 +120,7 @@ def _run_page(document: Document, slot: Path, target: Path) -> None:
     log = os.open(slot / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    _world.write_json(target, _page.run(document, slot))
+    write(target, {"blocks": _page.run(document, slot)})
 
 
 if __name__ == "__main__":
