@@ -25,6 +25,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
+highlight_language = "bash"
 html_theme = "pydata_sphinx_theme"
 html_title = "rungwise"
 html_static_path = ["_static"]
@@ -35,6 +36,7 @@ html_theme_options = {
     "show_toc_level": 1,
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
+    "logo": {"text": "rungwise"},
     "use_edit_page_button": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],

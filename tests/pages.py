@@ -42,9 +42,8 @@ class Page:
 
     @property
     def lead(self) -> str:
-        """The first paragraph below the title."""
-        parts = [part.strip() for part in self.prose.split("\n\n")]
-        return next((part for part in parts if part and not part.startswith(("#", "<!--", "---"))), "")
+        """What stands below the title, up to the first empty line."""
+        return re.split(r"^# .+$", self.text, maxsplit=1, flags=re.MULTILINE)[-1].strip().partition("\n\n")[0]
 
     @cached_property
     def anchors(self) -> set[str]:

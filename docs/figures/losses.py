@@ -1,4 +1,4 @@
-"""Draws the figures of docs/losses: which pairs of a block each loss gives a gradient.
+"""Draws the figures of docs/explanation/losses: which pairs of a block each loss gives a gradient.
 
 Run it after a change to a loss: python docs/figures/losses.py
 """
@@ -17,7 +17,7 @@ from torch import Tensor
 from rungwise import losses
 from rungwise.losses import plot_miss_probability
 
-FOLDER = Path(__file__).parent.parent / "losses"
+FOLDER = Path(__file__).parent.parent / "explanation" / "losses"
 PAIRS = 8
 SAME = torch.arange(PAIRS).clone()
 SAME[5] = 2  # pairs 2 and 5 show one picture

@@ -105,7 +105,7 @@ def test_people_s_judgements(table, tmp_path, capsys):
     judged = ("--judgements", tmp_path / "grades.csv")
     assert run("human", table, *judged, "--out", tmp_path / "degrees") == 0
     said = capsys.readouterr().out
-    assert "human: 2 pairs judged, 1 of them written for each other" in said
+    assert "human: 2 pairs judged, 1 of them a picture with its own caption" in said
     assert "judgement of an unknown image" in said
     assert np.isnan(load(tmp_path / "degrees").dense()).sum() == 22
 

@@ -34,7 +34,7 @@ def graded():
 
 @pytest.fixture
 def judged(graded):
-    """What people said of 60 pairs of the 50,000, 20 of them written for each other."""
+    """What people said of 60 pairs of the 50,000, 20 of them a picture with its own caption."""
     draw = np.random.default_rng(5)
     captions = np.concatenate([np.arange(20), draw.choice(np.arange(100, 500), 40, replace=False)])
     images = np.concatenate([np.arange(20) // 5, np.repeat(np.arange(10), 4)])
@@ -88,7 +88,7 @@ def test_sparse_judgements_are_compared_pair_by_pair(graded, judged, annotated):
     # No image has more than ten judged captions, so that all of them are among the best ten on both sides.
     assert np.bincount(images).max() <= 10
     assert found.top == 1
-    assert ("(60 pairs, 20 of them written for each other)" in str(found)) == annotated
+    assert ("(60 pairs, 20 of them a picture with its own caption)" in str(found)) == annotated
 
 
 def test_the_best_are_those_of_the_judged(graded):

@@ -56,7 +56,7 @@ def test_every_part_has_the_correlations_of_its_pairs():
         )
     assert (agreed.items, agreed.left_out, agreed.raters, len(agreed.issues)) == (COUNT, 0, 3, 1)
     assert agreed.alpha == pytest.approx(krippendorff_alpha(RATINGS.T))
-    names = ("Pearson, all pairs", "Pearson, not written for each other")
+    names = ("Pearson, all pairs", "Pearson, captions of other pictures")
     wanted = [part.numbers["Pearson"] for part in agreed.parts[:2]]
     assert agreed.published == dict(zip(names, wanted, strict=True))
 
@@ -65,7 +65,7 @@ def test_flickr8k_experts_count_single_grades_without_own_captions():
     agreed = pairs_agreed(pairs("flickr8k-expert"), found(), draws=0)
     wanted = stats.kendalltau(np.repeat(DEGREES[~OWN], 3), RATINGS[~OWN].ravel(), variant="c").statistic
     ((name, one),) = agreed.published.items()
-    assert (name, one.value) == ("tau-c, single grades, not written for each other", pytest.approx(wanted))
+    assert (name, one.value) == ("tau-c, single grades, captions of other pictures", pytest.approx(wanted))
     assert "Flickr8K-Expert" in agreed.protocol
 
 

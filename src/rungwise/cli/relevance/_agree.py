@@ -25,7 +25,7 @@ _EXAMPLES = (
     "rungwise relevance agree '{kind: tfidf, orders: 2}' crowd.txt --data flickr8k",
     "rungwise relevance agree bi-encoder consensus_pascal.mat pair_pascal.mat",
 )
-_HEADS = {"all": "all pairs", "others": "not written\nfor each other", "apart": "a caption apart\nfrom itself"}
+_HEADS = {"all": "all pairs", "others": "captions of\nother pictures", "apart": "a caption apart\nfrom itself"}
 _MOST_DRAWS = 100_000
 _OF_PAIRS = idle_where("references", lambda _: True, "for judgements of pairs, which bring no texts of their own")
 

@@ -157,8 +157,8 @@ def _spaced(numbers: tuple[float, ...]) -> str:
 def _say_judgements(human: HumanJudgements) -> None:
     say_issues(human.issues)
     own = human.own
-    say(f"human: {len(own):,} pairs judged, {int(own.sum()):,} of them written for each other")
-    for what, grades in (("written for each other", human.grades[own]), ("others", human.grades[~own])):
+    say(f"human: {len(own):,} pairs judged, {int(own.sum()):,} of them a picture with its own caption")
+    for what, grades in (("with their own picture", human.grades[own]), ("others", human.grades[~own])):
         if len(grades):
             say(f"{what}: mean {grades.mean():.3f}, from {grades.min():.3g} to {grades.max():.3g}")
 

@@ -21,7 +21,7 @@ class Agreement:
 
     Attributes:
         pairs: Number of compared pairs: those of which both sources have a degree.
-        annotated: Number of compared pairs that were written for each other; 0 unless these were asked for.
+        annotated: Number of compared pairs of a picture with its own caption; 0 unless these were asked for.
         pearson: Correlation of degrees; NaN where one source is constant.
         spearman: Correlation of ranks.
         top: Mean share of an image's ten best captions (of the compared) that both sources name; NaN without any.
@@ -34,7 +34,7 @@ class Agreement:
     top: float
 
     def __str__(self) -> str:
-        own = f", {self.annotated:,} of them written for each other" if self.annotated else ""
+        own = f", {self.annotated:,} of them a picture with its own caption" if self.annotated else ""
         return (
             f"Pearson {self.pearson:.3f}, Spearman {self.spearman:.3f}, top 10 shared {self.top:.1%}"
             f" ({self.pairs:,} pairs{own})"
@@ -50,7 +50,7 @@ def agreement(first: Degrees, second: Degrees, *, annotated: bool = False, pairs
     Args:
         first: First source.
         second: Second source; a UserError if its shape is another.
-        annotated: Compare pairs that were written for each other too.
+        annotated: Compare pairs of a picture with its own caption too.
         pairs: Most pairs to compare, roughly.
 
     >>> from rungwise.relevance.lexical import CIDErD
@@ -58,7 +58,7 @@ def agreement(first: Degrees, second: Degrees, *, annotated: bool = False, pairs
     >>> source = CIDErD(["a red dog", "a dog", "a cat", "the dog"], [0, 1, 2, 3])
     >>> people = HumanJudgements([0, 0, 0, 1], [0, 1, 2, 2], [5, 4, 1, 1], (4, 4), image_of_caption=[0, 1, 2, 3])
     >>> print(agreement(source, people, annotated=True))
-    Pearson ..., Spearman ..., top 10 shared 100.0% (4 pairs, 1 of them written for each other)
+    Pearson ..., Spearman ..., top 10 shared 100.0% (4 pairs, 1 of them a picture with its own caption)
     """
     if first.shape != second.shape:
         raise UserError(f"sources of shapes {first.shape} and {second.shape} have no pairs in common")

@@ -4,7 +4,7 @@
   who follow Anderson et al. 2016).
 * Flickr8K's crowd: tau-b on the share of people who said yes, where a caption is no reference for itself (Hessel et al.
   2021).
-* CrissCrossed Captions: Pearson over all image-caption pairs, and over those not written for each other (Biten et al.
+* CrissCrossed Captions: Pearson over all image-caption pairs, and over captions of other pictures (Biten et al.
   2022, Table 1). Between captions and between images, Pearson and Spearman over all pairs; Parekh et al. (2021) print a
   Spearman of samples, which is another number.
 * Pascal-50S: how often the caption that most people prefer has the higher degree, by category, and the mean over
@@ -49,7 +49,7 @@ DRAWS = 200
 SINGLE = "tau-c, single grades"
 EACH = ("tau-b, each rater", "Spearman, each rater")
 MEAN = "mean"
-_SHOWN = {"all": "all pairs", "others": "not written for each other", "apart": "apart from itself"}
+_SHOWN = {"all": "all pairs", "others": "captions of other pictures", "apart": "apart from itself"}
 _SPEARMAN, _TAU_B, _TAU_C = 1, 2, 3
 
 
@@ -289,7 +289,7 @@ def _published_pairs(judged: RatedPairs, parts: Mapping[str, AgreementPart]) -> 
         )
     if judged.between == "image-caption":
         return (
-            "CxC (Biten et al. 2022): all pairs, and those not written for each other",
+            "CxC (Biten et al. 2022): all pairs, and captions of other pictures",
             shown("all", CORRELATIONS[:1]) | shown(others, CORRELATIONS[:1]),
         )
     return "Pearson and Spearman over all pairs", shown("all", CORRELATIONS[:2])

@@ -42,7 +42,7 @@ class Rung:
     Attributes:
         low: Lowest degree of the rung; -inf for the last rung.
         high: Lowest degree of the rung above, which does not belong to this one; inf for the first.
-        share: Share of this rung among the pairs that are not written for each other.
+        share: Share of this rung among the captions of other pictures.
         images: (n,) positions of example pairs' images, by falling degree.
         captions: (n,) positions of the example pairs' captions.
         degrees: (n,) degrees of the example pairs.
@@ -81,7 +81,7 @@ def rungs(source: Degrees, thresholds: Sequence[float], *, examples: int = 5, pa
     seen = sample(source, pairs=pairs)
     rows, columns = np.nonzero(~seen.own & ~np.isnan(seen.degrees))
     if not len(rows):
-        raise UserError("relevance: there are no pairs to show but those written for each other")
+        raise UserError("relevance: there are no pairs to show but pictures with their own captions")
     degrees = seen.degrees[rows, columns]
     order = np.argsort(-degrees, kind="stable")
     ends = np.searchsorted(-degrees[order], -np.array(cuts[1:]), side="right")

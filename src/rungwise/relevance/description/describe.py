@@ -34,7 +34,7 @@ _RELEVANT_SHARE = 0.005
 """Share of relevant pairs for other sources: one picture in 200 is relevant to a caption."""
 _ROUNDING = 1e-6
 """Largest difference between degrees that ought to be the same."""
-_NO_OTHERS = "thresholds need pairs that were not written for each other, and there are none"
+_NO_OTHERS = "thresholds need captions of other pictures, and there are none"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class DegreeSample:
 
     @property
     def others(self) -> Block:
-        """The known degrees of pairs that were not written for each other."""
+        """The known degrees of captions of other pictures."""
         return self.degrees[~self.own & ~np.isnan(self.degrees)]
 
 
@@ -187,7 +187,7 @@ def rung_shares(
         captions: Positions of the captions; None as in :func:`thresholds`.
 
     Returns:
-        One share per threshold; a UserError if all pairs were written for each other.
+        One share per threshold; a UserError if every pair is a picture with its own caption.
     """
     degrees = sample(source, pairs=pairs, images=images, captions=captions).others
     if not len(degrees):
@@ -272,7 +272,7 @@ def describe(
     others = seen.others.astype(np.float64)
     if not len(others):
         raise UserError(
-            "relevance: no sampled pair has a degree but those written for each other; there is nothing to describe"
+            "relevance: no sampled pair has a degree but pictures with their own captions; there is nothing to describe"
         )
     own = seen.degrees[seen.own & ~np.isnan(seen.degrees)]
     counts, edges = np.histogram(others, bins=BINS)
