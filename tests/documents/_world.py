@@ -1,4 +1,4 @@
-"""The folder in which the blocks of the documents run: the places that they name, made in seconds by rungwise itself."""
+"""The folder in which the blocks of the documents run, with the places that they name, made by rungwise itself."""
 
 from __future__ import annotations
 

@@ -106,9 +106,8 @@ def _made(slot: Path) -> None:
     folder = slot / "bin"
     folder.mkdir()
     program = folder / "rungwise"
-    program.write_text(
-        f'#!/bin/sh\nPYTHONPATH={ROOT}:{ROOT / "src"} exec {sys.executable} -m tests.documents.command "$@"\n'
-    )
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={path} exec {sys.executable} -m tests.documents.command "$@"\n')
     program.chmod(0o755)
     for name in ("work", "cache"):
         shutil.move(slot / name, slot / "kept" / name)
