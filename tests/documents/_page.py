@@ -20,7 +20,6 @@ import yaml
 
 from tests.documents._blocks import COMMANDS, Block, Document
 from tests.documents._commands import Shell, lines_of, programs
-from tests.documents._world import environment
 from tests.rooms import ROOT
 
 LINES, COLUMNS = 40, 120
@@ -41,7 +40,6 @@ def run(document: Document, slot: Path) -> list[dict[str, Any]]:
     """Outcomes of a page's blocks, in order; the folder ``work`` of the slot is as it was made."""
     said = io.StringIO()
     sys.stdout = sys.stderr = said
-    os.environ.update(environment(slot))
     os.chdir(slot / "work")
     sys.path.insert(0, "")
     _shorten()

@@ -32,7 +32,7 @@ def main(words: list[str] | None = None) -> int:
         "--into", type=Path, default=OUTPUTS, help="write the outcomes below this folder, not into docs/outputs"
     )
     parser.add_argument("--not-run", action="store_true", help="only list the blocks that are not run, by reason")
-    parser.add_argument("--home", type=Path, help="make the folders of the pages here, and leave them there")
+    parser.add_argument("--home", type=Path, help="make the folders here, leave them, and use those that are there")
     asked = parser.parse_args(words)
     known = {one.name: one for one in documents()}
     chosen = [known[Path(name).as_posix()] for name in asked.pages] if asked.pages else list(known.values())
@@ -61,7 +61,10 @@ def run_all(chosen: list[Document], home: Path, jobs: int, into: Path) -> int:
     wrong: list[str] = []
 
     def work(slot: Path) -> None:
-        _in_process(context, _made, slot)
+        if not (slot / "kept").is_dir() and _in_process(context, _made, slot):
+            wrong.append(f"the folder of the pages could not be made: see {slot / 'log'}")
+            print(wrong[-1], flush=True)
+            return
         while True:
             try:
                 document = waiting.get_nowait()
@@ -95,13 +98,17 @@ def _record(document: Document, file: Path) -> dict[str, Any]:
     return {"page": document.name, "blocks": read(file)}
 
 
-def _in_process(context: Any, function: Any, *given: Any) -> None:
+def _in_process(context: Any, function: Any, *given: Any) -> int:
     process = context.Process(target=function, args=given)
     process.start()
     process.join()
+    return int(process.exitcode)
 
 
 def _made(slot: Path) -> None:
+    slot.mkdir(parents=True, exist_ok=True)
+    _into_log(slot)
+    os.environ.update(_world.environment(slot))
     _world.make(slot)
     folder = slot / "bin"
     folder.mkdir()
@@ -116,10 +123,16 @@ def _made(slot: Path) -> None:
 def _run_page(document: Document, slot: Path, target: Path) -> None:
     target.unlink(missing_ok=True)
     _page.fresh(slot)
-    log = os.open(slot / "log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    _into_log(slot)
+    os.environ.update(_world.environment(slot))
+    write(target, {"blocks": _page.run(document, slot)})
+
+
+def _into_log(slot: Path) -> None:
+    """Write what libraries print past Python's own streams, and how far the page is, into a file of the slot."""
+    log = os.open(slot / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    write(target, {"blocks": _page.run(document, slot)})
 
 
 if __name__ == "__main__":
