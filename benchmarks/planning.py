@@ -45,7 +45,9 @@ from serving import processor, served
 
 _REPOSITORY = Path(__file__).parents[1]
 RATES = _REPOSITORY / "src" / "rungwise" / "planning" / "measured.csv"
-COSTS, SCALING = _REPOSITORY / "docs/reference/lookup/costs.md", _REPOSITORY / "docs/operate/scaling.md"
+COSTS = _REPOSITORY / "docs/reference/lookup/costs-search.md"
+SCALING = _REPOSITORY / "docs/operate/scaling"
+PLANS = SCALING / "plans.md"
 _GROWS, _RIGHTNESS = "\n## What grows with a collection\n", "\n## How right is the plan\n"
 _PLAN = re.compile(r"^```text\n\$ rungwise (plan .+)\n(?:.*\n)*?```$", re.MULTILINE)
 _QUERIES = 400
@@ -442,7 +444,7 @@ def write(rates: Mapping[tuple[str, int], float], known: Once) -> None:
 
 
 def print_anew() -> None:
-    """Put the rates into the page on costs, and every plan that is shown as it is now into the page on scaling."""
+    """Put the rates into the page on costs, and every plan that is shown as it is now into the pages on scaling."""
     from rungwise.planning import STORED
 
     lines = ["| rate | rows | value |", "| --- | --- | --- |"]
@@ -453,8 +455,9 @@ def print_anew() -> None:
         if rate.source.endswith(section)
     ]
     _replace_table(COSTS, _GROWS, lines)
-    text = SCALING.read_text(encoding="utf-8")
-    SCALING.write_text(_PLAN.sub(_printed, text), encoding="utf-8")
+    for page in SCALING.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(_PLAN.sub(_printed, text), encoding="utf-8")
 
 
 def _printed(shown: re.Match[str]) -> str:
@@ -464,12 +467,12 @@ def _printed(shown: re.Match[str]) -> str:
 
 
 def put_into_page(lines: list[str]) -> None:
-    """Put lines of plan and measured into the page on scaling, in place of those of the same sizes."""
-    before = _table(SCALING, _RIGHTNESS)
+    """Put lines of plan and measured into the page on plans, in place of those of the same sizes."""
+    before = _table(PLANS, _RIGHTNESS)
     sizes = {line.split("|")[1].strip() for line in lines}
     kept = [line for line in before[2:] if line.split("|")[1].strip() not in sizes]
     rows = sorted(kept + lines, key=lambda line: int(line.split("|")[1].replace(",", "")))
-    _replace_table(SCALING, _RIGHTNESS, [*before[:2], *rows])
+    _replace_table(PLANS, _RIGHTNESS, [*before[:2], *rows])
 
 
 def _table(page: Path, section: str) -> list[str]:
@@ -495,7 +498,7 @@ def main() -> None:
     parser.add_argument("--known", action="store_true", help="take processes and models as they were written before")
     parser.add_argument("--work", type=Path, help="where to work; default the system's temporary folder")
     parser.add_argument("--write", action="store_true", help="keep the rates in the package")
-    parser.add_argument("--page", action="store_true", help="put plan and measured into the page on scaling")
+    parser.add_argument("--page", action="store_true", help="put plan and measured into the page on plans")
     parser.add_argument("--print", action="store_true", help="print rates and plans anew into the pages, and end")
     asked = parser.parse_args()
     if asked.print:

@@ -1,5 +1,6 @@
 """Sphinx configuration."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,7 @@ author = "rungwise developers"
 copyright = "2026, rungwise developers"
 version = release = __version__
 
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -20,6 +22,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
+    "rungwise_reference",
 ]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

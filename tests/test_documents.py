@@ -19,10 +19,12 @@ from pathlib import Path
 
 import pytest
 
+from rungwise.metrics import FAMILIES
 from tests.house import PACKAGE, definitions
 
 REPOSITORY = Path(__file__).parents[1]
-DOCUMENTS = ("CONTRIBUTING.md", "docs/explanation/architecture/architecture.md")
+ARCHITECTURE = sorted((REPOSITORY / "docs" / "explanation" / "architecture").glob("*.md"))
+DOCUMENTS = ("CONTRIBUTING.md", *(path.relative_to(REPOSITORY).as_posix() for path in ARCHITECTURE))
 PLACES = (REPOSITORY, PACKAGE, REPOSITORY / "tests", REPOSITORY / "docs")
 
 PATH = re.compile(r"[\w.*-]*(?:/[\w.*-]*)+|[\w*-]+\.(?:py|md|yaml|toml)")
@@ -143,3 +145,19 @@ def test_the_picture_of_the_house_shows_the_rooms_as_they_are():
     assert (REPOSITORY / "docs" / "images" / "house.svg").read_text(encoding="utf-8") == drawn, (
         "draw it anew: python docs/figures/house.py"
     )
+
+
+def test_the_figures_of_measures_show_what_the_measures_give_now():
+    drawn = runpy.run_path(str(REPOSITORY / "docs" / "figures" / "measures.py"))["drawn"]()
+    folder = REPOSITORY / "docs" / "images"
+    assert sorted(drawn) == sorted(path.name for path in folder.glob("measure-*.svg"))
+    stale = [name for name, figure in drawn.items() if (folder / name).read_text(encoding="utf-8") != figure]
+    assert not stale, f"draw {', '.join(stale)} anew: python docs/figures/measures.py"
+
+
+def test_every_measure_has_a_figure():
+    """A family's figure is named after it; another reading of the same family has one besides."""
+    names = {"MAPAtR": "map-r"}
+    wanted = {f"measure-{names.get(one.__name__, one.__name__.lower())}.svg" for one in FAMILIES}
+    missing = wanted - {path.name for path in (REPOSITORY / "docs" / "images").glob("measure-*.svg")}
+    assert not missing, f"docs/figures/measures.py draws no {', '.join(sorted(missing))}"

@@ -1,4 +1,4 @@
-"""Makes the recording of README.md: one search in a terminal and on the page, and where its list ends.
+"""Makes the pictures of README.md: the search page, and a recording of two searches in a terminal and on the page.
 
 python docs/figures/recording.py FOLDER, where FOLDER is what ``rungwise demo`` made. Needs Chromium.
 """
@@ -15,18 +15,20 @@ from pathlib import Path
 from shutil import which
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 import rungwise
 from rungwise.models import DualEncoder
 from rungwise.serving import background
 
-OUT = Path(__file__).parent.parent / "images" / "recording.gif"
-SIZE = {"width": 960, "height": 600}
-QUERY = "two squares"
+IMAGES = Path(__file__).parent.parent / "images"
+SIZE: ViewportSize = {"width": 960, "height": 600}
+QUERY = "a blue heart and a red star"
 NOTHING = "a bank statement"
-_TYPED, _READ, _LOOKED_AT = 80, 3500, 2500
-"""Milliseconds for which a typed letter, what is to be read, and what is to be looked at stand."""
+_SAID = {QUERY: "Relevance ends here", NOTHING: "Nothing relevant"}
+"""What the page says when it has answered."""
+_TYPED, _READ = 80, 3500
+"""Milliseconds for which typed letters and what is to be read stand."""
 
 _LOOK = "margin:0;background:#16201d;color:#e6efe9"
 
@@ -65,20 +67,20 @@ def _drawn(page: Page, lines: list[str], milliseconds: int) -> Frame:
 def searched(page: Page, address: str) -> Iterator[Frame]:
     """The same searches on the page."""
     page.goto(address)
-    field = page.locator("input[type=search], #query").first
+    field = page.locator("#query")
     for query in (QUERY, NOTHING):
-        field.fill("")
         for end in range(0, len(query) + 1, 3):
             field.fill(query[:end])
             yield shot(page, _TYPED)
-        field.fill(query)
-        field.press("Enter")
-        page.wait_for_load_state("networkidle")
-        yield shot(page, _LOOKED_AT)
-        if query == QUERY:
-            page.get_by_text("Relevance ends here").scroll_into_view_if_needed()
-            yield shot(page, _LOOKED_AT)
-            page.evaluate("window.scrollTo(0, 0)")
+        _answered(page, query)
+        yield shot(page, _READ)
+
+
+def _answered(page: Page, query: str) -> None:
+    page.locator("#query").fill(query)
+    page.locator("#query").press("Enter")
+    page.get_by_text(_SAID[query]).first.wait_for()
+    page.wait_for_load_state("networkidle")
 
 
 def main(folder: Path) -> None:
@@ -88,14 +90,23 @@ def main(folder: Path) -> None:
         raise SystemExit(f"{folder}: its model has no vectors")
     with sync_playwright() as engine, background(rungwise.open_index(index), model) as address:
         browser = engine.chromium.launch(executable_path=which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport=SIZE, color_scheme="light")  # type: ignore[arg-type]  # a plain dictionary
+        page = browser.new_page(viewport=SIZE)
         frames = [*terminal(page, index), *searched(page, address)]
+        page.set_viewport_size({"width": 1280, "height": 640})
+        page.goto(address)
+        _answered(page, QUERY)
+        page.screenshot(path=IMAGES / "search.png")
         browser.close()
-    pictures = [picture.quantize(64, dither=Image.Dither.NONE) for picture, _ in frames]
-    pictures[0].save(
-        OUT, save_all=True, append_images=pictures[1:], duration=[stands for _, stands in frames], loop=0, optimize=True
-    )
-    print(f"{OUT}: {len(frames)} frames, {OUT.stat().st_size / 1e6:.2f} MB")
+    # One palette for all frames: a palette for each makes colours jump.
+    most = max((frame for frame, _ in frames), key=lambda one: len(one.getcolors(1 << 20) or ()))
+    both = Image.new("RGB", (SIZE["width"], 2 * SIZE["height"]))
+    for number, one in enumerate((frames[0][0], most)):
+        both.paste(one, (0, number * SIZE["height"]))
+    palette = both.quantize(128, dither=Image.Dither.NONE)
+    pictures = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture, _ in frames]
+    out = IMAGES / "recording.gif"
+    pictures[0].save(out, save_all=True, append_images=pictures[1:], duration=[stands for _, stands in frames], loop=0)
+    print(f"{out}: {len(frames)} frames, {out.stat().st_size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

@@ -173,7 +173,8 @@ def test_a_command_computes_the_fingerprint_once(world: World, monkeypatch: pyte
         (["evaluate", "{run}/model", "{scenes}", "--split", "dev"], "no picture is in split 'dev'"),
         (["evaluate", "{run}/model", "{scenes}", "--measures", "R@x"], "R@x"),
         (["evaluate", "{run}/model", "{scenes}", "--protocol", "coco-1k-5fold"], "does not fit"),
-        (["frobnicate"], "no command 'frobnicate'"),
+        (["frobnicate"], "no command 'frobnicate'; there are demo, "),
+        (["serach"], "no command 'serach'; did you mean search? there are demo, "),
     ],
 )
 def test_mistakes_have_one_line_and_no_traceback(

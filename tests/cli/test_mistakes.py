@@ -75,7 +75,7 @@ MISTAKES = {
     "a configuration of a newer version": (
         "{desk}/newer.yaml {data}",
         "newer.yaml: curriculum: unexpected, there is no such setting; a file of a newer version needs a newer rungwise"
-        " (this is 0.1.0)",
+        " (this is 0.2.0)",
     ),
     "a loss that there is not": (
         "{desk}/newer_loss.yaml {data}",

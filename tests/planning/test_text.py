@@ -26,7 +26,7 @@ def test_a_plan_fits_eighty_columns_and_every_mark_is_explained(count: int, capt
 def test_every_rate_stands_with_its_machine_and_its_source() -> None:
     text = plan_text(plan(Need(10**6)))
     assert "measured on 2 x86-64 cores (AMD EPYC, AVX-512), 24 GiB:" in text
-    assert "docs/reference/lookup/costs.md" in text
+    assert "docs/reference/lookup/costs-search.md" in text
     assert "not measured" in text, "GPUs are not"
 
 

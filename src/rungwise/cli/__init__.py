@@ -337,7 +337,11 @@ def _run(given: list[str], loaded: Callable[[], None], modules: Sequence[str] = 
         return 0
     _settle_temporary_folder()
     if given[0] not in COMMANDS:
-        print(f"rungwise: no command {given[0]!r}; there are {', '.join(COMMANDS)}", file=sys.stderr)
+        from rungwise.core.text import near_names
+
+        near = near_names(given[0], COMMANDS)
+        guess = f"did you mean {near[0]}? " if near else ""
+        print(f"rungwise: no command {given[0]!r}; {guess}there are {', '.join(COMMANDS)}", file=sys.stderr)
         return 2
     from rungwise.parts import naming
 

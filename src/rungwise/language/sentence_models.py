@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,7 +54,9 @@ def load_sentence_model(name: str | Path, device: str | None = None) -> Sentence
         UserError: If sentence-transformers or the packaged model is not installed, or the model cannot be loaded.
     """
     place = sentence_folder(name)
-    from sentence_transformers import SentenceTransformer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # in a notebook, that widgets for progress bars are missing: none is shown
+        from sentence_transformers import SentenceTransformer
 
     with without_bars(), loading(name, "sentence-transformers"):
         model = SentenceTransformer(

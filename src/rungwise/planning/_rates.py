@@ -95,7 +95,7 @@ def encoders(rates: Rates) -> list[str]:
 
 _PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str], ...]] = {
     # name, number, unit, in a store of so many rows, with vectors of so many numbers, what was measured
-    "docs/reference/lookup/costs.md, What a row costs": (
+    "docs/reference/lookup/costs-search.md, What a row costs": (
         # An index keeps of a picture besides its vector; of a caption; of a small copy.
         ("facts", 638, "B", None, None, "facts and four columns of a picture"),
         ("caption", 265, "B", None, None, "a caption besides its vector: id, text, and its words with the picture"),
@@ -121,10 +121,10 @@ _PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str]
         (encoder(DEFAULT_ENCODER, "cpu"), 41.6, "pictures/s", None, None,
          f"{DEFAULT_ENCODER}, random weights, bfloat16, photos of 224 x 224 from files"),
     ),
-    "docs/reference/lookup/costs.md, Searching": (
+    "docs/reference/lookup/costs-search.md, Searching": (
         ("codes_build", 98, "us a row", 1_000_000, 512, "building with codes"),
     ),
-    "docs/reference/lookup/costs.md, Encoding pictures": (
+    "docs/reference/lookup/costs-training.md, Encoding pictures": (
         (encoder("quick", "cpu"), 69.1, "pictures/s", None, None,
          "MobileNetV2, float32, photos of 224 x 224 from files"),
         (encoder("resnet50", "cpu"), 32.4, "pictures/s", None, None,
@@ -133,7 +133,7 @@ _PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str]
 }  # fmt: skip
 """Output of the benchmarks, by the section of the page that shows it."""
 
-_AT_SIZES = "docs/reference/lookup/costs.md, What grows with a collection"
+_AT_SIZES = "docs/reference/lookup/costs-search.md, What grows with a collection"
 _SIZED: Mapping[str, tuple[str, str]] = {
     # name: unit, what was measured; in the processor time of one search, unless it says otherwise
     "held_vectors": ("ms", "vectors of one search, all of them compared in memory"),

@@ -102,9 +102,13 @@ def test_options_of_groups_are_known() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["here", "--out", "a", "--mani", "3"], "there is no option --mani; did you mean --many? look --help lists"),
-        (["--out", "a", "--nothing-like-it"], "there is no option --nothing-like-it; look --help lists the options"),
-        (["here", "--out", "a", "--many", "few"], "--many: 'few' is no whole number; look --help lists the options"),
+        (["here", "--out", "a", "--mani", "3"], "there is no option --mani; did you mean --many? look --help-all"),
+        (["here", "--out", "a", "--limit.seconds", "3"], "--limit.seconds; did you mean --limits.seconds?"),
+        (["here", "--out", "a", "--seconds", "3"], "there is no option --seconds; did you mean --limits.seconds?"),
+        (["here", "--out", "a", "--helpp"], "there is no option --helpp; did you mean --help?"),
+        (["here", "--out", "a", "--tracebak"], "there is no option --tracebak; did you mean --traceback?"),
+        (["--out", "a", "--nothing-like-it"], "there is no option --nothing-like-it; look --help-all lists"),
+        (["here", "--out", "a", "--many", "few"], "--many: 'few' is no whole number; look --help-all lists"),
         (["here", "--out", "a", "--limits.seconds", "x"], "'x' is no number"),
         (["here", "--out", "a", "--kind", "c"], "--kind"),
         (["here"], "--out"),
@@ -122,7 +126,7 @@ def test_a_mistake_is_one_line_that_names_it(words: list[str], said: str, capsys
 
 
 def test_what_follows_two_dashes_is_no_option() -> None:
-    with pytest.raises(UserError, match="--help lists"):
+    with pytest.raises(UserError, match="--help-all lists"):
         parsed("--", "--out")
 
 
@@ -143,6 +147,8 @@ def test_no_command_loads_what_is_heavy_before_it_knows_what_for() -> None:
     """The help and a refusal of each command, and what needs no model, in one process that nothing else has run in."""
     lines = [f"{command} {word}" for command in (*COMMANDS, "relevance cascade") for word in ("--help", "--no-such")]
     lines += ["relevance", "presets", "presets sam", "table vsepp:1", "search http://127.0.0.1:9/ red"]
+    lines += ["serach", "train nowhere", "train vsepp nowhere", "train vsepp . --losses.margin 0.1", "plot nowhere"]
+    lines += ["study nowhere.yaml", "index nowhere", "search nowhere red", "evaluate nowhere nowhere"]
     code = (
         "import sys\n"
         "from rungwise.cli import main\n"

@@ -5,6 +5,9 @@ from ._options import Limits as Limits
 from ._options import Port as Port
 from ._parser import HELP as HELP
 from ._parser import HELP_ALL as HELP_ALL
+from ._parser import CommandForm as CommandForm
+from ._parser import Option as Option
+from ._parser import form_of as form_of
 from ._parser import options as options
 from ._parser import parse as parse
 from ._parser import refuse_unknown as refuse_unknown

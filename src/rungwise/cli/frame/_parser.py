@@ -12,8 +12,9 @@ import io
 import os
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import redirect_stderr
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextvars import ContextVar
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import tyro
+from tyro.constructors import PrimitiveConstructorSpec
 
 from rungwise.core import UserError
 from rungwise.core.compute import ADDRESS, LOCAL
@@ -34,6 +36,10 @@ T = TypeVar("T")
 HELP, HELP_ALL = ("-h", "--help"), "--help-all"
 
 _MODULE_LINE = "--module NAME, with any command, imports a module of your own first."
+_OF_ALL = ("--module", "--traceback")
+"""Options of every command."""
+_NEAR = 0.75
+"""Least similarity of an unknown option to the one that was meant."""
 _WIDTH = 80
 _LONGEST_CHOICES = 14
 """Largest number of characters of choices that stand in the place of a value."""
@@ -52,6 +58,48 @@ _PYTHON_SAYS = (
     ),
 )
 """Patterns of Python's error messages that the parser passes on, with their replacements."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option as the help shows it; a positional one has no flags.
+
+    Attributes:
+        flags: As it may be typed; one that ends with a dot stands for its prefix.
+        label: As it is shown, with what stands for its value.
+        help: What it does, in full.
+        default: Remark on its default, in parentheses; empty where there is none to tell of.
+        advanced: Whether the short help leaves it out.
+        written: Whether it names a file or folder to write.
+    """
+
+    flags: tuple[str, ...]
+    label: str
+    help: str
+    default: str
+    advanced: bool
+    written: bool = False
+
+
+@dataclass(frozen=True)
+class CommandForm:
+    """What a command asks.
+
+    Attributes:
+        command: Name such as ``"rungwise search"``.
+        about: What it is for.
+        options: Its positional arguments and its options, in the order of the help.
+        examples: Whole command lines.
+    """
+
+    command: str
+    about: str
+    options: tuple[Option, ...]
+    examples: tuple[str, ...]
+
+
+_FORMS: ContextVar[list[CommandForm] | None] = ContextVar("_FORMS", default=None)
+"""Where :func:`parse` leaves what a command asks, in place of parsing; None parses."""
 
 
 def parse(
@@ -95,10 +143,14 @@ def parse(
     5
     >>> parse(Count, ["--kk", "5"], "count")
     Traceback (most recent call last):
-    rungwise.core.UserError: there is no option --kk; did you mean --k? count --help lists the options
+    rungwise.core.UserError: there is no option --kk; did you mean --k? count --help-all lists the options
     """
     words = list(arguments)
     before = words[: words.index("--")] if "--" in words else words
+    if (forms := _FORMS.get()) is not None:
+        about = description or inspect.cleandoc(kind.__doc__ or "").partition("\n\nAttributes:")[0]
+        forms.append(CommandForm(command, about, tuple(_options(kind, default)), tuple(examples)))
+        raise SystemExit(0)
     ask = partial(tyro.cli, kind, prog=command, config=config, description=description)
     if default is not None:
         ask = partial(ask, default=default)
@@ -120,11 +172,27 @@ def parse(
     except SystemExit as end:
         if not end.code:
             raise
-        raise UserError(f"{_reason(said.getvalue())}; {command} --help lists the options") from None
+        raise UserError(f"{_reason(said.getvalue())}; {command} {HELP_ALL} lists the options") from None
     _refuse_idle(asked, _typed(before))
     if os.environ.get("RANK", "0") == "0":  # of the processes of a run, the first one alone writes
         _require_places(asked)
     return asked
+
+
+def form_of(main: Callable[[list[str]], object]) -> CommandForm | None:
+    """What a command asks, from the parser that it makes; None where it makes none for ``--help``.
+
+    Args:
+        main: The command, such as ``lambda words: rungwise.cli.main(["search", *words])``.
+    """
+    forms: list[CommandForm] = []
+    token = _FORMS.set(forms)
+    try:
+        with suppress(SystemExit), redirect_stdout(io.StringIO()):
+            main([HELP[1]])
+    finally:
+        _FORMS.reset(token)
+    return forms[0] if forms else None
 
 
 def _typed(words: Sequence[str]) -> frozenset[str]:
@@ -197,11 +265,11 @@ def options(kind: type[Any], default: Any = None) -> list[str]:
 
 
 def refuse_unknown(known: Sequence[str], words: Sequence[str], command: str) -> None:
-    """Refuse the first word that looks like an option and is none; the message names a similar one.
+    """Refuse the first word that looks like an option and is none; the message names the one that was meant.
 
     >>> refuse_unknown(["--where", "--loss."], ["--loss.margin=1", "--were"], "rungwise search")
     Traceback (most recent call last):
-    rungwise.core.UserError: there is no option --were; did you mean --where? rungwise search --help lists the
+    rungwise.core.UserError: there is no option --were; did you mean --where? rungwise search --help-all lists the
     options
     """
     begins = tuple(one for one in known if one.endswith("."))
@@ -211,9 +279,33 @@ def refuse_unknown(known: Sequence[str], words: Sequence[str], command: str) -> 
             continue
         dashed = name.replace("_", "-")
         if dashed not in known and not (begins and dashed.startswith(begins)):
-            near = near_names(dashed, known, least=0.75)
-            guess = f"did you mean {near[0]}? " if near else ""
-            raise UserError(f"there is no option {name}; {guess}{command} --help lists the options")
+            meant = _meant(dashed, known)
+            guess = f"did you mean {meant}? " if meant else ""
+            raise UserError(f"there is no option {name}; {guess}{command} {HELP_ALL} lists the options")
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """The option that was probably meant by an unknown one; empty where none is near.
+
+    >>> _meant("--losses.margin", ["--loss."]), _meant("--margin", ["--loss.margin"])
+    ('--loss.margin', '--loss.margin')
+    >>> _meant("--schedule.floor", ["--schedule", "--seed"]), _meant("--tracebak", []), _meant("--x", ["--y"])
+    ('--schedule', '--traceback', '')
+    """
+    whole = [one for one in known if not one.endswith(".")]
+    if near := near_names(name, [*whole, HELP[1], HELP_ALL, *_OF_ALL], least=_NEAR):
+        return near[0]
+    if inner := [one for one in whole if one.endswith(f".{name.removeprefix('--')}")]:
+        return inner[0]
+    group, dot, last = name.rpartition(".")
+    while dot:  # the group is misspelt, and its options may not be known here
+        if near := near_names(f"{group}.", [one for one in known if one.endswith(".")], least=_NEAR):
+            return f"{near[0]}{last}"
+        if group in whole:
+            return group
+        group, dot, inner_last = group.rpartition(".")
+        last = f"{inner_last}.{last}"
+    return ""
 
 
 def short_help(
@@ -256,7 +348,7 @@ def short_help(
     lines += textwrap.wrap(description or _summary(kind), _WIDTH)
     lines += [""]
     for one in rows:
-        text = _fitted(one.help, _WIDTH - width - 4 - len(one.default)) + one.default
+        text = _fitted(_first_sentence(one.help), _WIDTH - width - 4 - len(one.default)) + one.default
         if len(one.label) > width:
             lines += [f"  {one.label}"]
         lines += [f"  {one.label if len(one.label) <= width else '':<{width}}  {text}".rstrip()]
@@ -269,19 +361,7 @@ def short_help(
     return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class _Option:
-    """An option as the help shows it; a positional one has no flags."""
-
-    flags: tuple[str, ...]
-    label: str
-    help: str
-    default: str
-    advanced: bool
-    written: bool = False
-
-
-def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: bool = False) -> Iterator[_Option]:
+def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: bool = False) -> Iterator[Option]:
     hints = get_type_hints(kind, include_extras=True)
     said = _attributes(kind)
     for field in fields(kind):
@@ -299,9 +379,9 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
         if get_origin(plain) is Literal and len(get_args(plain)) == 1:
             continue  # the kind of a configuration, which is chosen already
         metavar = given.metavar if given is not None and given.metavar else None
-        text = _first_sentence((given and given.help) or said.get(field.name, ""))
+        text = (given and given.help) or said.get(field.name, "")
         if is_positional:
-            yield _Option((), metavar or name.upper(), text, "", hidden)
+            yield Option((), metavar or name.upper(), text, "", hidden)
             continue
         dashed = f"{prefix}{name}".replace("_", "-")
         flags = [f"--{dashed}"]
@@ -316,11 +396,11 @@ def _options(kind: type[Any], default: Any = None, prefix: str = "", advanced: b
                 metavar = "NAME"
             label = f"{flags[0]} {metavar}"
         flags += given.aliases or () if given is not None else ()
-        if any(is_dataclass(one) for one in (value, *_members(plain))):
+        if not _is_one_value(hints[field.name]) and any(is_dataclass(one) for one in (value, *_members(plain))):
             flags.append(f"--{dashed}.")
         needed = field.default is MISSING and field.default_factory is MISSING and value is None
         written = "written" in field.metadata
-        yield _Option(tuple(flags), label, text, " (required)" if needed else _shown(value), hidden, written)
+        yield Option(tuple(flags), label, text, " (required)" if needed else _shown(value), hidden, written)
 
 
 def _unwrapped(hint: Any) -> tuple[Any, Any, bool]:
@@ -333,6 +413,11 @@ def _unwrapped(hint: Any) -> tuple[Any, Any, bool]:
                 given = extra
             is_positional = is_positional or extra is _POSITIONAL
     return hint, given, is_positional
+
+
+def _is_one_value(hint: Any) -> bool:
+    """Whether an option takes a configuration as one word, such as ``{kind: cosine, floor: 0.1}``."""
+    return get_origin(hint) is Annotated and any(isinstance(one, PrimitiveConstructorSpec) for one in get_args(hint))
 
 
 _POSITIONAL = get_args(tyro.conf.Positional[int])[1]

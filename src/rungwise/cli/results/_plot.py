@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rungwise.cli.frame import parse
-from rungwise.core import UserError, is_regular, read_bytes
+from rungwise.core import UserError, is_regular, read_bytes, require_there
 from rungwise.jobs import Plot
 
 _EXAMPLES = (
@@ -21,9 +21,14 @@ _MADE_HERE = b"rungwise plot"
 def main(arguments: list[str]) -> int:
     """Draw the curves, and print what was written and what was left out."""
     asked = parse(Plot, arguments, "rungwise plot", examples=_EXAMPLES)
+    for run in asked.runs:  # before what reads runs is loaded, torch among it
+        if isinstance(run, str):
+            require_there(Path(run))
     if not asked.out and asked.csv is None:
         _refuse_other(_DEFAULT)
         asked.out = (_DEFAULT,)
+    if not asked.runs:
+        raise UserError("no run is named; name folders of runs, or results")
     from rungwise.jobs import plotted
 
     plotted(asked)

@@ -15,11 +15,12 @@ import tyro
 from rungwise.cli.frame import HELP, HELP_ALL, options, parse, refuse_unknown
 from rungwise.cli.train._kinds import with_kinds, without_kinds
 from rungwise.cli.train._preset_choice import PresetChoice, check_choice, choose_preset, values_of
-from rungwise.core import UserError
+from rungwise.core import UserError, is_regular, require_there
+from rungwise.core.network import address_of
 from rungwise.jobs import program, say
 from rungwise.jobs.training import QUICK, Running, check_seeds, is_data, refuse_without_data
 from rungwise.training import MODEL
-from rungwise.training.config import load_config, systems
+from rungwise.training.config import is_preset_name, load_config, systems
 
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
@@ -68,18 +69,22 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]
     said = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if any(word in HELP for word in said) and HELP_ALL not in said:
         about = "Train or fit a model on pictures with captions, or on features."
-        about = f"{about} Systems with presets are {', '.join(systems())}."
+        about = f"{about} Systems with presets are {', '.join(systems())}. SYSTEM {HELP_ALL} lists every setting there."
         parse(Train, ["--help"], _COMMAND, examples=_EXAMPLES, description=about, more=len(SETTINGS))
     known = [f"--{no}{name}{end}" for name in {*SETTINGS, *FIT_SETTINGS} for no in ("", "no-") for end in ("", ".")]
     refuse_unknown([*options(Train), *known, HELP_ALL], said, _COMMAND)
-    from rungwise.training.config import TrainConfig
-
+    _refuse_absent(arguments)
     # The configuration file is named first: what it says becomes the default of every other option.
     named = arguments[0] if arguments and not arguments[0].startswith("-") else None
     if picked := choose_preset(arguments):
         arguments = [picked.name, *arguments[1:]]
     resumed = Path((values_of(said, "--out") or ["run"])[-1]) if "--resume" in said else None
-    found = load_config(picked.name if picked else named, resumed=resumed) if named else TrainConfig()
+    if named:
+        found = load_config(picked.name if picked else named, resumed=resumed)
+    else:
+        from rungwise.training.config import TrainConfig
+
+        found = TrainConfig()
     settings = with_kinds(found, said)
     kind: Any = type(settings)
     settings_field = ("settings", Annotated[kind, tyro.conf.arg(name="")], field(default_factory=kind))
@@ -92,6 +97,15 @@ def _parsed(arguments: list[str]) -> tuple[str | None, Any, PresetChoice | None]
         ),
         picked,
     )
+
+
+def _refuse_absent(arguments: list[str]) -> None:
+    """Refuse data that are not there before torch is loaded, which every configuration needs."""
+    named, place = [*arguments, "", ""][:2]
+    if not place or place.startswith("-") or address_of(place):
+        return
+    if is_preset_name(named) or is_regular(Path(named)):
+        require_there(Path(place))
 
 
 def main(arguments: list[str]) -> int:

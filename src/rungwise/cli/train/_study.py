@@ -5,9 +5,11 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rungwise.cli.frame import parse, with_ray
+from rungwise.core import require_there
 from rungwise.jobs import Study, program, say, studied
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ _WIDEST = 120
 def main(arguments: list[str]) -> int:
     """Do what is missing of a study, and print its table; 1 where a run failed."""
     asked = parse(Study, with_ray(arguments), "rungwise study", examples=_EXAMPLES)
+    if isinstance(asked.file, str):
+        require_there(Path(asked.file))  # before what trains is loaded
     found = studied(asked, _show_plan if asked.dry_run else _show)
     if found.stopped:
         say(f"stopped; go on with: {program()} study {shlex.join(arguments)}")
