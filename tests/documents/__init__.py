@@ -1,0 +1,1 @@
+"""Every block of code of the documents runs, and what it printed is kept in ``docs/outputs``."""
