@@ -15,14 +15,13 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 def make(slot: Path) -> None:
-    """Make ``work``, the folder itself, and beside it the caches ``hf`` and ``cache``.
+    """Make ``work``, the folder itself, and beside it the cache; :func:`publish` has to be called before.
 
     The caches must be those of this process: see :func:`environment`.
     """
     work = slot / "work"
     work.mkdir(parents=True)
     os.chdir(work)
-    _publish(slot)
     _draw_collections(work)
     _train_and_judge()
 
@@ -30,7 +29,7 @@ def make(slot: Path) -> None:
 def environment(slot: Path) -> dict[str, str]:
     """Variables under which the blocks run: caches of their own, no network, a terminal of 100 columns."""
     return {
-        "HF_HOME": str(slot / "hf"),
+        "HF_HOME": str(slot.parent / "hf"),
         "HF_HUB_OFFLINE": "1",
         "HF_HUB_DISABLE_PROGRESS_BARS": "1",
         "RUNGWISE_CACHE": str(slot / "cache"),
@@ -41,25 +40,26 @@ def environment(slot: Path) -> dict[str, str]:
     }
 
 
-def _publish(slot: Path) -> None:
+def publish(home: Path) -> None:
     """Put tiny models, and a backbone's weights, where the hub's client keeps the real ones of these names."""
+    home.mkdir(parents=True, exist_ok=True)
     import timm
     from safetensors.torch import save_file
 
     from rungwise.jobs._models import DEFAULT
     from tests.published import Published
 
-    published = Published(slot / "published")
-    put(published.siglip2, DEFAULT.place, slot)
-    backbone = slot / "backbone"
+    published = Published(home / "published")
+    put(published.siglip2, DEFAULT.place, home)
+    backbone = home / "backbone"
     backbone.mkdir()
     save_file(timm.create_model("mobilenetv2_100", pretrained=False).state_dict(), backbone / "model.safetensors")
-    put(backbone, "timm/mobilenetv2_100.ra_in1k", slot)
+    put(backbone, "timm/mobilenetv2_100.ra_in1k", home)
 
 
-def put(model: Path, name: str, slot: Path) -> None:
+def put(model: Path, name: str, home: Path) -> None:
     """Keep a model's files as if they had been fetched under a name."""
-    place = slot / "hf" / "hub" / f"models--{name.replace('/', '--')}"
+    place = home / "hf" / "hub" / f"models--{name.replace('/', '--')}"
     shutil.copytree(model, place / "snapshots" / COMMIT)
     (place / "refs").mkdir()
     (place / "refs" / "main").write_text(COMMIT)

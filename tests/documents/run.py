@@ -22,6 +22,9 @@ from tests.documents._blocks import Document, documents
 from tests.documents._records import COMMAND, OUTPUTS, not_run, read, record_path, write
 from tests.rooms import ROOT
 
+LOADED = ["tests.documents._page", "rungwise.training.config", "timm", "transformers.models.siglip.modeling_siglip"]
+"""What is imported once for all pages; a library that has threads of its own is not among it."""
+
 
 def main(words: list[str] | None = None) -> int:
     """Run pages; the exit status says whether all blocks ended well."""
@@ -54,7 +57,9 @@ def run_all(chosen: list[Document], home: Path, jobs: int, into: Path) -> int:
     """Run pages, so many at once; gives the number of blocks that did not end well."""
     os.environ.update(_world.environment(home / "0"))
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["rungwise.jobs", "tests.documents._page", "torch", "rungwise.training.config"])
+    context.set_forkserver_preload(LOADED)
+    if not (home / "hf").is_dir():
+        _in_process(context, _world.publish, home)
     waiting: queue.SimpleQueue[Document] = queue.SimpleQueue()
     for one in chosen:
         waiting.put(one)
