@@ -111,6 +111,10 @@ def _train_and_judge() -> None:
         rungwise.evaluate(f"RUNS/{name}", "DATA", quiet=True)
     shutil.copytree("RUNS/one", "RUN")
     shutil.copytree("RUN/model", "MODEL")
+    for name in ("vsepp", "ladder", "sam", "soft"):
+        shutil.copytree("RUN", f"runs/{name}")
+    for name in ("photos", "flickr8k"):
+        shutil.copytree("DATA", name)
     rungwise.build_index("PICTURES", model="MODEL", out="INDEX", quiet=True)
     rungwise.build_index("PICTURES", quiet=True)
     rungwise.degrees("tfidf", "DATA", split="test", out="DEGREES", quiet=True)
