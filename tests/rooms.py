@@ -138,6 +138,7 @@ BESIDE = {
     "configs": {"training"},  # which reads them
     "page": {"serving"},
     "deploy": {"serving", "cli"},
+    "documents": set(FLOORS),  # whose commands and names the pages show
     "hostile": set(FLOORS),
 }
 """Folders that are no floor: what they stand on, or belong to."""
@@ -180,8 +181,11 @@ def changed(since: str) -> set[str] | None:
     for path in differing(since):
         parts = Path(path).parts
         inner = parts[2:] if parts[:2] == ("src", "rungwise") else parts[1:]
-        if parts[0] in ("docs", "benchmarks", ".ci") or path.endswith(".md"):
+        if parts[0] in ("benchmarks", ".ci"):
             continue  # the tests beside the rooms read these, and always run
+        if parts[0] == "docs" or path.endswith(".md"):
+            touched.add("documents")
+            continue
         if parts[0] == "deploy":
             touched.add("deploy")
             continue

@@ -195,10 +195,10 @@ def test_those_above_are_found_through_others() -> None:
 @pytest.mark.parametrize(
     ("paths", "expected"),
     [
-        (["src/rungwise/cli/train/_command.py"], {"cli", "__main__", "deploy", "hostile"}),
+        (["src/rungwise/cli/train/_command.py"], {"cli", "__main__", "deploy", "documents", "hostile"}),
         (["tests/page/test_look.py"], {"page"}),
         (["src/rungwise/configs/quick/a.yaml"], rooms.with_those_above({"training"}) | {"configs"}),
-        (["docs/guide/data/data.md", "README.md", "tests/README.md"], set()),
+        (["docs/guide/data/data.md", "README.md", "tests/README.md"], {"documents"}),
         (["tests/conftest.py"], None),
         (["constraints.txt"], None),
     ],
