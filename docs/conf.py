@@ -53,7 +53,8 @@ html_show_sourcelink = False
 markdown_anchor_signatures = True
 toc_object_entries = True
 toc_object_entries_show_parents = "hide"
-# Two rooms have a class Comparison, of results and of calibrations; a signature that names one links to either.
+# A few names stand in two rooms, such as Device: a signature that names one links to either.
+suppress_warnings = ["ref.python"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
