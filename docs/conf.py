@@ -35,7 +35,7 @@ html_static_path = ["_static"]
 html_extra_path = ["live"]
 html_css_files = ["site.css"]
 html_theme_options = {
-    "navigation_depth": 3,
+    "navigation_depth": 2,
     "show_nav_level": 1,
     "show_toc_level": 1,
     "header_links_before_dropdown": 7,
