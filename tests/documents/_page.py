@@ -175,7 +175,7 @@ def read_settings(text: str, place: str) -> None:
     settings = yaml.safe_load(text)
     if {"services", "scrape_configs", "repos", "jobs", "groups"} & settings.keys():
         return  # of containers, of what watches them, or of checks before a commit
-    if {"runs", "grid", "base", "seeds", "results"} & settings.keys():
+    if {"runs", "arms", "base", "search", "results"} & settings.keys():
         study_of(settings)
     else:
         from_plain(config_type(settings), settings, place)
