@@ -136,6 +136,8 @@ class _Runner:
                 raise AssertionError(f"{failed.failed} of {failed.attempted} examples print something else")
             return
         code = compile("\n" * block.line + text, block.page, "exec")
+        if block.file:  # a module: it is run where a later block names it
+            return
         for name in code.co_names:
             if name in SUPPLIED and name not in self.names:
                 self.names[name] = SUPPLIED[name]()

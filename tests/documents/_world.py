@@ -117,6 +117,7 @@ def _train_and_judge() -> None:
         shutil.copytree("DATA", name)
     rungwise.build_index("PICTURES", model="MODEL", out="INDEX", quiet=True)
     rungwise.build_index("PICTURES", quiet=True)
+    rungwise.build_index("photos", model="MODEL", quiet=True)
     rungwise.degrees("tfidf", "DATA", split="test", out="DEGREES", quiet=True)
     data = read("DATA").split("test")
     model = rungwise.load("MODEL")
@@ -142,3 +143,4 @@ def _train_and_judge() -> None:
             lines.append(Judgement(picture, caption_id, 4 - 2 * (at % 2), who, when, hash_of_text(text)).line())
     Path("judgements.jsonl").write_bytes(b"".join(lines))
     Path("JUDGEMENTS").write_bytes(b"".join(lines))
+    Path("queries.txt").write_text("a red circle\na blue square\n", encoding="utf-8")
