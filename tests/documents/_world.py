@@ -95,6 +95,7 @@ def _draw_collections(work: Path) -> None:
             table = csv.DictWriter(file_of_rows, list(rows[0]))
             table.writeheader()
             table.writerows(rows)
+    shutil.copytree(work.parent / "scenes", work / "scenes")
     for name in ("dog.jpg", "query.jpg"):
         _as_jpeg(work.parent / "scenes" / drawn.image_ids[0], work / name)
 
