@@ -96,6 +96,11 @@ def _draw_collections(work: Path) -> None:
             table.writeheader()
             table.writerows(rows)
     shutil.copytree(work.parent / "scenes", work / "scenes")
+    shutil.copytree(work / "DATA", work / "notes" / "pictures", ignore=shutil.ignore_patterns("*.csv"))
+    rows = [
+        (Path(drawn.image_ids[at]).name, text) for text, at in zip(drawn.captions, drawn.image_of_caption, strict=True)
+    ]
+    (work / "notes" / "list.txt").write_text("".join(f"{name}|{text}\n" for name, text in rows), encoding="utf-8")
     for name in ("dog.jpg", "query.jpg"):
         _as_jpeg(work.parent / "scenes" / drawn.image_ids[0], work / name)
 
