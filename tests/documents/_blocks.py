@@ -16,7 +16,7 @@ COMMANDS = ("", "sh", "bash", "console")
 LANGUAGES = (*COMMANDS, "python", "yaml", "json", "toml")
 """Languages of blocks that are run or read; others are pictures, menus, or text such as an output."""
 
-REASONS = ("network", "GPU", "container", "cluster", "another system", "a service", "a long training")
+REASONS = ("network", "GPU", "container", "cluster", "another system", "a service", "a long training", "more data")
 """Why a block may not be run: it needs what a machine that runs the tests need not have."""
 
 _FENCE = re.compile(
