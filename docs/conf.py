@@ -30,7 +30,7 @@ exclude_patterns = ["_build", "live", "outputs"]
 
 highlight_language = "bash"
 html_theme = "pydata_sphinx_theme"
-html_title = "rungwise"
+html_title = "rungwise documentation"
 html_static_path = ["_static"]
 html_extra_path = ["live"]
 html_css_files = ["site.css"]
