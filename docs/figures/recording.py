@@ -98,6 +98,7 @@ def main(folder: Path) -> None:
         page.set_viewport_size({"width": 800, "height": 600})
         page.goto(address)
         _answered(page, QUERY)
+        page.add_style_tag(content="footer { display: none }")
         page.screenshot(path=IMAGES / "search.png", full_page=True)
         browser.close()
     # One palette for all frames: a palette for each makes colours jump.
