@@ -104,9 +104,8 @@ def fault(words: list[str]) -> str | None:
     ):
         named = words[:2]
     listed = {"--help-all", *OPTION.findall(help_of(tuple(named)).replace(",", " "))}
-    own = (
-        ("--loss.", "--model.image.", "--model.text.") if modules else ()
-    )  # a part of that module has options of its own
+    own = ("--loss.", "--model.image.", "--model.text.") if modules else ()  # a part of that module has its own options
+    own += ("--loss.",) if "--loss.kind" in words else ()  # the help lists those of the preset's loss
     unknown = [one for one in OPTION.findall(" ".join(words)) if one not in listed and not one.startswith(own)]
     return f"rungwise {' '.join(named)} has no {', '.join(unknown)}" if unknown else None
 
