@@ -38,7 +38,7 @@ _NEUTRAL = (
 
 def run(document: Document, slot: Path) -> list[dict[str, Any]]:
     """Outcomes of a page's blocks, in order; the folder ``work`` of the slot is as it was made."""
-    said = io.StringIO()
+    said = _Said()
     sys.stdout = sys.stderr = said
     os.chdir(slot / "work")
     sys.path.insert(0, "")
@@ -60,6 +60,19 @@ def run(document: Document, slot: Path) -> list[dict[str, Any]]:
         outcomes.append(outcome)
     runner.shell.close()
     return outcomes
+
+
+class _Said(io.TextIOWrapper):
+    """What is printed, as text or as bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", errors="surrogateescape", write_through=True)
+
+    def getvalue(self) -> str:
+        """All of it so far."""
+        self.flush()
+        assert isinstance(self.buffer, io.BytesIO)
+        return self.buffer.getvalue().decode("utf-8", "replace")
 
 
 def kept(text: str, slot: Path) -> list[str]:
