@@ -82,6 +82,7 @@ def kept(text: str, slot: Path) -> list[str]:
         .replace(f"{slot}/work", ".")
         .replace(str(slot), "SLOT")
         .replace(str(ROOT), "ROOT")
+        .replace(f"{Path(sys.executable).parent}/", "")
     )
     for pattern, neutral in _NEUTRAL:
         text = pattern.sub(neutral, text)
