@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
+    "_live",
     "_room",
     "_twins",
     "rungwise_reference",

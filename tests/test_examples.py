@@ -22,14 +22,13 @@ from rungwise.cli.relevance._command import TASKS
 from rungwise.core import UserError, dump_yaml, from_plain
 from rungwise.data import read
 from rungwise.relevance.config import KINDS
-from rungwise.runs.study import study_of
 from rungwise.training import run as train
 from rungwise.training.config import TrainConfig, load_preset
-from rungwise.training.config._fit import config_type
+from tests.documents._blocks import documents
+from tests.documents._page import read_settings
 from tests.pages import pages_below
 
 REPOSITORY = Path(__file__).parents[1]
-DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"(?:torchrun .* -m |\.venv/bin/|[A-Z_]+=\S+ )?rungwise (.*)")
 OPTION = re.compile(r"(?<!\S)--[a-z][\w.-]*")
@@ -38,14 +37,7 @@ OPTION = re.compile(r"(?<!\S)--[a-z][\w.-]*")
 @cache
 def blocks(language: str) -> list[tuple[str, str]]:
     """Place and text of every block of a language, over all documents."""
-    found = []
-    for path in DOCUMENTS:
-        text = path.read_text(encoding="utf-8")
-        for block in BLOCK.finditer(text):
-            if block[1] == language:
-                line = text.count("\n", 0, block.start()) + 1
-                found.append((f"{path.relative_to(REPOSITORY)}:{line}", block[2]))
-    return found
+    return [(one.place, one.text) for page in documents() for one in page.blocks if one.language == language]
 
 
 @cache
@@ -62,11 +54,7 @@ def test_settings_parse(document):
     for place, text in blocks("yaml"):
         if place.rpartition(":")[0] == document:
             try:
-                settings = yaml.safe_load(text)
-                if document == "docs/guide/evaluation/studies.md":
-                    study_of(settings)
-                else:
-                    from_plain(config_type(settings), settings, place)
+                read_settings(text, place)
             except (UserError, yaml.YAMLError) as error:
                 wrong.append(f"{place}: {error}")
     assert not wrong, "\n" + "\n".join(wrong)

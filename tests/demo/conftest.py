@@ -97,6 +97,11 @@ def exported(made: tuple[Places, Demo], tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="session")
 def known(exported: Path) -> dict[str, Any]:
     """What the page knows."""
-    text = (exported / "answers.js").read_text(encoding="ascii")
+    return answers_in(exported)
+
+
+def answers_in(folder: Path) -> dict[str, Any]:
+    """What an exported page in a folder knows."""
+    text = (folder / "answers.js").read_text(encoding="ascii")
     found: dict[str, Any] = json.loads(text.removeprefix("globalThis.rungwiseDemo = ").removesuffix(";\n"))
     return found

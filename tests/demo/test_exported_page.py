@@ -16,7 +16,8 @@ from rungwise.demo import export_demo
 from rungwise.demo._examples import FROM_OUTSIDE
 from rungwise.demo._exported_page import PARTS, choose_queries, refuse_export, sheets
 from rungwise.scenes import load_scene_file
-from tests.demo.conftest import COMMAND, QUERIES
+from tests.demo.conftest import COMMAND, QUERIES, answers_in
+from tests.rooms import ROOT
 
 
 def test_the_folder_holds_the_page_and_no_address_outside(exported):
@@ -140,3 +141,15 @@ def test_the_command_exports_and_serves_nothing(made, tmp_path, monkeypatch, cap
 def test_what_an_export_has_no_use_for_is_refused(made, tmp_path, capsys):
     assert main(["demo", "--folder", str(made[0].folder), "--export", str(tmp_path), "--port", "1"]) == 2
     assert "--port changes nothing beside --export" in capsys.readouterr().err
+
+
+def test_the_kept_answers_of_the_live_example_are_such_as_the_page_reads(known):
+    """The page is written anew with the site; ``rungwise demo --export docs/live/demo`` makes new answers."""
+    kept = answers_in(ROOT / "docs" / "live" / "demo")
+    assert kept.keys() == known.keys()
+    for name in ("about", "cells"):
+        assert kept[name].keys() == known[name].keys()
+    assert {frozenset(one) for one in kept["answers"]} == {frozenset(one) for one in known["answers"]}
+    assert {frozenset(column) for one in kept["answers"] for column in one["columns"]} == {
+        frozenset(column) for one in known["answers"] for column in one["columns"]
+    }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tests.pages import pages
 from tests.rooms import ROOT
 
 COMMANDS = ("", "sh", "bash", "console")
@@ -135,10 +136,7 @@ def _file_of(language: str, text: str, before: str) -> str:
 
 def documents() -> list[Document]:
     """README.md and all pages of the site that have blocks, sorted."""
-    docs = ROOT / "docs"
-    built, kept = docs / "_build", docs / "outputs"
-    pages = [
-        one for one in sorted(docs.rglob("*.md")) if not one.is_relative_to(built) and not one.is_relative_to(kept)
+    every = [
+        Document(path.relative_to(ROOT).as_posix()) for path in (ROOT / "README.md", *(one.path for one in pages()))
     ]
-    every = [Document("README.md"), *(Document(one.relative_to(ROOT).as_posix()) for one in pages)]
     return [one for one in every if one.blocks]

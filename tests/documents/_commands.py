@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import threading
@@ -13,10 +12,11 @@ import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
+from tests.ports import free_port
 from tests.rooms import ROOT
 
 SERVERS = ("serve", "grade", "demo")
@@ -116,7 +116,7 @@ class Shell:
         if not line.words:
             return self._bash(self.moved(line.text)), ""
         words = [self.moved(word) for word in line.words]
-        with _set(dict(line.set)):
+        with patch.dict(os.environ, dict(line.set)):
             if words[0] in SERVERS and not {"--help", "--help-all", "--agreement", "--export"} & {*words}:
                 return self._serve(words), "asked once on a port of its own; stopped at the end of the page"
             return called(words), ""
@@ -221,27 +221,6 @@ def called(words: list[str]) -> int:
         return main(words)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-@contextmanager
-def _set(variables: dict[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def programs(folder: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import sysconfig
 import tomllib
 import traceback
 from collections.abc import Callable
@@ -83,6 +84,7 @@ def kept(text: str, slot: Path) -> list[str]:
         .replace(str(slot), "SLOT")
         .replace(str(ROOT), "ROOT")
         .replace(f"{Path(sys.executable).parent}/", "")
+        .replace(sysconfig.get_path("purelib"), "PACKAGES")
     )
     for pattern, neutral in _NEUTRAL:
         text = pattern.sub(neutral, text)

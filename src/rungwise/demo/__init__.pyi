@@ -3,6 +3,7 @@ from ._exported_page import EXPORTED_QUERIES as EXPORTED_QUERIES
 from ._exported_page import Exported as Exported
 from ._exported_page import export_demo as export_demo
 from ._exported_page import refuse_export as refuse_export
+from ._exported_page import write_exported_page as write_exported_page
 from ._pair import titles as titles
 from ._parts import discard_runs as discard_runs
 from ._places import FEW_SCENES as FEW_SCENES

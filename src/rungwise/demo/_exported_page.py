@@ -115,13 +115,23 @@ def export_demo(
     }
     paths = dict(zip(data.image_ids, data.paths, strict=True))
     with replacing_folder(folder, PARTS, _WHAT, header="index.html", seal=False) as draft:
-        for name, content in page_files(_PAGE).items():
-            (draft / name).write_bytes(content.replace(_MADE_BY, html.escape(command).encode()))
+        write_exported_page(draft, command)
         (draft / "answers.js").write_text(f"globalThis.rungwiseDemo = {_json(known)};\n", encoding="utf-8")
         for number, sheet in enumerate(sheets([paths[one] for one in packed.pictures], file.config.side), start=1):
             Image.fromarray(sheet).save(draft / f"pictures-{number}.png", optimize=True)
         size = sum(one.stat().st_size for one in draft.iterdir())
     return Exported(len(chosen), len(packed.pictures), size)
+
+
+def write_exported_page(folder: Path, command: str) -> None:
+    """Write the page without its answers and pictures, which :func:`export_demo` writes beside it.
+
+    Args:
+        folder: Folder that exists.
+        command: Command that the page names as the one that made it.
+    """
+    for name, content in page_files(_PAGE).items():
+        (folder / name).write_bytes(content.replace(_MADE_BY, html.escape(command).encode()))
 
 
 def choose_queries(

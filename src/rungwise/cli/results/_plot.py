@@ -27,8 +27,6 @@ def main(arguments: list[str]) -> int:
     if not asked.out and asked.csv is None:
         _refuse_other(_DEFAULT)
         asked.out = (_DEFAULT,)
-    if not asked.runs:
-        raise UserError("no run is named; name folders of runs, or results")
     from rungwise.jobs import plotted
 
     plotted(asked)

@@ -85,6 +85,8 @@ class Plot(JobOptions):
 
 def plotted(asked: Plot) -> CurvePlot:
     """Read the runs and results, make their curves, and write the files that are asked for."""
+    if not asked.runs:
+        raise UserError("no run is named; name folders of runs, or results")
     from rungwise.runs.curves import draw, form_of
 
     written = [absolute(one) for one in (*asked.out, *((asked.csv,) if asked.csv else ()))]
@@ -125,8 +127,6 @@ def _read(given: tuple[Result | str, ...]) -> tuple[tuple[SystemRuns, ...], dict
     from rungwise.evaluation import Result
     from rungwise.runs import find_runs, systems_of
 
-    if not given:
-        raise UserError("no run is named; name folders of runs, or results")
     folders: list[Path] = []
     results: dict[str, Result] = {}
     unreadable: list[str] = []
