@@ -266,7 +266,7 @@ WITHOUT_A_DOOR = {
     "rungwise.planning._rates._measured": OF_THE_PACKAGE,
     "rungwise.relevance.precomputed._shards.write_in_shards": "a method of this package that opens what is left to do",
     "rungwise.serving._pages._add_module": OF_THE_PACKAGE,
-    "rungwise.serving._pages._put_together": OF_THE_PACKAGE,
+    "rungwise.serving._pages._linking": OF_THE_PACKAGE,
     "rungwise.training.config._presets._read": OF_THE_PACKAGE,
     "rungwise.training._stages._Whole.keep": OWN_MODEL,
 }
