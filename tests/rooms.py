@@ -30,6 +30,7 @@ FLOORS = (
     "serving",
     "grading",
     "demo",
+    "integrations",
     "jobs",
     "cli",
     "__main__",

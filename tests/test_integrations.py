@@ -1,4 +1,4 @@
-"""The programs of docs/guide/python/integrations.md run exactly as they are printed."""
+"""The programs of docs/programs/loops.md run exactly as they are printed."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 
 from tests.pages import DOCS
 
-PAGE = DOCS / "guide" / "python" / "integrations.md"
+PAGE = DOCS / "programs" / "loops.md"
 PROGRAMS = dict(
     re.findall(r"^## (.+?)\n.*?^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 )

@@ -37,15 +37,21 @@ _LIBRARIES = {
     "ray": ("ray",),
     "frames": ("pandas",),
     "datasets": ("datasets",),
+    "sentence-transformers": ("accelerate", "sentence_transformers"),
+    "mteb": ("mteb",),
+    "torchmetrics": ("torchmetrics",),
+    "lightning": ("lightning",),
+    "trec": ("ir_measures", "pytrec_eval", "ranx"),
 }
-EXTRA_OF = {library: extra for extra, libraries in _LIBRARIES.items() for library in libraries}
-"""The extra that brings a library, by the name under which the library is imported."""
+EXTRA_OF = {library: extra for extra, libraries in reversed(_LIBRARIES.items()) for library in libraries}
+"""The extra that brings a library, by the name under which the library is imported; of several, the first above."""
 
 _WITHIN = {
     "train": ("fast", "statistics"),
     "hf": ("fast", "statistics", "train"),
     "open-clip": ("fast", "statistics", "train"),
     "sentences": ("fast", "statistics", "train", "hf"),
+    "sentence-transformers": ("datasets",),
     "search": ("fast", "statistics", "tables", "train"),
     "serve": ("fast", "statistics", "tables", "train", "search"),
 }
