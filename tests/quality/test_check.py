@@ -11,7 +11,7 @@ from rungwise.index._items import to_record
 from rungwise.index.stores import StoreFacts, StoreHits
 from rungwise.quality import CaptionGrading, Grading, ModelGrading, Queries, check, own_captions, own_pictures, searches
 from rungwise.quality._check import recalls_of
-from rungwise.quality._degrees import Graded
+from rungwise.quality._degrees import GradedHits
 from rungwise.similarity import Cosine
 from tests.index.toy_store import ToyStore
 
@@ -57,9 +57,9 @@ class Given(Grading):
     def __init__(self, degrees: np.ndarray) -> None:
         self.degrees = degrees
 
-    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
+    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> GradedHits:
         found = tuple([self.degrees[q, [int(i) for i in ids]] for q, ids in enumerate(f.ids)] for f in searches)
-        return Graded(found, -np.sort(-self.degrees, axis=1)[:, :k])
+        return GradedHits(found, -np.sort(-self.degrees, axis=1)[:, :k])
 
 
 def by_hand(index: Index, queries: Queries, degrees: np.ndarray, k: int, exact: bool) -> tuple[float, float, float]:

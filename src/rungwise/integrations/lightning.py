@@ -106,8 +106,8 @@ class GradedRetrieval(ModelCheckpoint):
         """Keep the model if it is among the best, and write the results."""
         before = self.best_model_path
         super().on_validation_end(trainer, pl_module)
-        fitting = trainer.state.fn == "fit" and not trainer.sanity_checking and not trainer.fast_dev_run
-        if self.result is None or not (fitting and trainer.is_global_zero):
+        trial = trainer.sanity_checking or getattr(trainer, "fast_dev_run", False)
+        if self.result is None or trial or trainer.state.fn != "fit" or not trainer.is_global_zero:
             return
         folder = Path(str(self.dirpath))
         self.result.to_json(folder / f"epoch={trainer.current_epoch}-step={trainer.global_step}.json")

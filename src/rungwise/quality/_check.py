@@ -21,7 +21,7 @@ from rungwise.evaluation.statistics import Interval, bootstrap, interval_of
 from rungwise.index.filters import Where
 from rungwise.index.stores import Store, StoreFacts, StoreHits, Vectors
 from rungwise.metrics import CS, NDCG, KeptLists, Measure, Positives, Rankings, Recall
-from rungwise.quality._degrees import DegreeRows, Graded, Grading
+from rungwise.quality._degrees import DegreeRows, GradedHits, Grading
 from rungwise.quality._queries import Queries
 
 Progress = Callable[[int], None]
@@ -281,7 +281,7 @@ def _ranks(served: StoreHits, exact: StoreHits, number: int) -> list[int]:
 
 
 def losses_of(
-    searches: Sequence[StoreHits], graded: Graded, clusters: NDArray[np.int64], k: int
+    searches: Sequence[StoreHits], graded: GradedHits, clusters: NDArray[np.int64], k: int
 ) -> tuple[DegreeLoss, ...]:
     """nDCG@k and CS@k of what is served beside the exact ranking, by the hits and degrees of both in this order.
 

@@ -26,7 +26,7 @@ DegreeRows = list[NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Graded:
+class GradedHits:
     """Degrees of the hits of several searches with the same queries.
 
     Attributes:
@@ -45,7 +45,7 @@ class Grading(ABC):
     title: str
 
     @abstractmethod
-    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
+    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> GradedHits:
         """Degrees of the hits of searches.
 
         Args:
@@ -95,7 +95,7 @@ class CaptionGrading(Grading):
     def _positions(self) -> dict[str, int]:
         return {one: position for position, one in enumerate(self._ids)}
 
-    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
+    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> GradedHits:
         """Degrees of the hits and of the ideal list, in one pass over the captions of all pictures."""
         asked, positions = len(self._queries), self._positions
         hits = [[np.array([positions[i] for i in ids], np.int64) for ids in found.ids] for found in searches]
@@ -121,7 +121,7 @@ class CaptionGrading(Grading):
             best.add(start, block, block)
         ideal = np.zeros((asked, k))
         ideal[:, : best.scores.shape[1]] = best.scores
-        return Graded(graded, ideal)
+        return GradedHits(graded, ideal)
 
     def _block(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """(rows, queries) degrees."""
@@ -150,13 +150,13 @@ class ModelGrading(Grading):
         self._store = index.picture_store
         self._queries = queries
 
-    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> Graded:
+    def grade(self, searches: Sequence[StoreHits], exact: StoreHits, where: Where | None, k: int) -> GradedHits:
         """Degrees of the hits, with those of the exact list as the ideal."""
         graded = tuple([self._similarities(query, ids) for query, ids in enumerate(found.ids)] for found in searches)
         ideal = np.zeros((len(self._queries), k))
         for query, ids in enumerate(exact.ids):
             ideal[query, : len(ids)] = np.sort(self._similarities(query, ids))[::-1]
-        return Graded(graded, ideal)
+        return GradedHits(graded, ideal)
 
     def _similarities(self, query: int, ids: Sequence[str]) -> NDArray[np.float64]:
         if not ids:
