@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import rungwise.core._errors as errors
 from rungwise.cli import COMMANDS, main
@@ -98,6 +100,33 @@ def test_what_an_extra_brings_of_others_is_what_the_messages_take_for_granted() 
     assert {one: set(within) for one, within in errors._WITHIN.items()} == {
         one: within for one in OPTIONAL.keys() - FOR_DEVELOPERS - {"all"} if (within := extras_within(one))
     }
+
+
+def test_all_extras_are_installed_together_and_each_library_has_the_versions_that_it_asks_for() -> None:
+    """As ``pip check`` looks, from the project's own lines on."""
+    waiting = [(Requirement(f"rungwise[{extra}]"), "pyproject.toml") for extra in OPTIONAL.keys() - FOR_DEVELOPERS]
+    seen, wrong = set(), []
+    while waiting:
+        asked, by = waiting.pop()
+        for extra in asked.extras | {""}:
+            name = re.sub(r"[-_.]+", "-", asked.name).lower()
+            if name == "rungwise":
+                lines = OPTIONAL[extra] if extra else PROJECT["dependencies"]
+            else:
+                try:
+                    there = metadata.distribution(name)
+                except metadata.PackageNotFoundError:
+                    wrong.append(f"{by} asks for {asked}: not installed")
+                    continue
+                if not asked.specifier.contains(there.version, prereleases=True):
+                    wrong.append(f"{by} asks for {asked}: {there.version} is installed")
+                lines = there.requires or []
+            if (name, extra) not in seen:
+                seen.add((name, extra))
+                more = map(Requirement, lines)
+                waiting += [(one, name) for one in more if one.marker is None or one.marker.evaluate({"extra": extra})]
+    assert not wrong, "\n".join(["", *sorted(set(wrong))])
+    assert {("mteb", ""), ("sentence-transformers", ""), ("torchmetrics", ""), ("lightning", ""), ("ranx", "")} <= seen
 
 
 def test_every_library_that_the_package_imports_is_declared() -> None:

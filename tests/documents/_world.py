@@ -61,6 +61,7 @@ def publish(home: Path) -> None:
 
     published = Published(home / "published")
     put(published.siglip2, DEFAULT.place, home)
+    put(published.sentence, "sentence-transformers/clip-ViT-B-32", home)
     backbone = home / "backbone"
     backbone.mkdir()
     save_file(timm.create_model("mobilenetv2_100", pretrained=False).state_dict(), backbone / "model.safetensors")

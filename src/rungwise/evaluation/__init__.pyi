@@ -6,6 +6,7 @@ from ._evaluation_settings import EvaluationSettings as EvaluationSettings
 from ._evaluation_settings import Provenance as Provenance
 from ._protocols import PROTOCOLS as PROTOCOLS
 from ._protocols import Fold as Fold
+from ._protocols import GivenPositives as GivenPositives
 from ._protocols import Protocol as Protocol
 from ._protocols import SharedLabels as SharedLabels
 from ._protocols import protocol_named as protocol_named

@@ -254,6 +254,7 @@ class GlobalNegatives(nn.Module):
         relevance: Source of degrees for graded losses.
         positives: Function that tells which captions describe which images, by positions in the collection, such as
             ``ImageCaptions.positives``; needed where images and captions are not paired one to one.
+        gather: Take the candidates of all processes; False compares the vectors of each process alone.
 
     >>> from rungwise.losses import MaxOfHinges
     >>> images, texts = torch.eye(2), torch.tensor([[1.0, 0.0], [1.0, 1.0]])
@@ -269,6 +270,7 @@ class GlobalNegatives(nn.Module):
         within: Callable[[Tensor, Tensor], Tensor] | None = None,
         relevance: Relevance | None = None,
         positives: PositiveBlock | None = None,
+        gather: bool = True,
     ) -> None:
         super().__init__()
         self.loss = loss
@@ -276,10 +278,11 @@ class GlobalNegatives(nn.Module):
         self.within = similarity if within is None else within
         self.relevance = relevance
         self.positives = positives
+        self.gather = gather
 
     def extra_repr(self) -> str:
         """What it compares with, and where degrees and positives come from; the loss stands below."""
-        names = "similarity", "within", "relevance", "positives"
+        names = "similarity", "within", "relevance", "positives", "gather"
         said = ((name, getattr(self, name)) for name in names)
         return ", ".join(f"{name}={getattr(one, '__name__', repr(one))}" for name, one in said)
 
@@ -313,7 +316,8 @@ class GlobalNegatives(nn.Module):
             ValueError: If the loss refuses the block, or positions are missing.
         """
         positions = _Positions(images, captions, reference)
-        if not (dist.is_available() and dist.is_initialized()) or dist.get_world_size() == 1:
+        joined = self.gather and dist.is_available() and dist.is_initialized()
+        if not joined or dist.get_world_size() == 1:
             return self._alone(image_vectors, text_vectors, positions, queries)
         value = self.loss.value(_Gathered(self, image_vectors, text_vectors, positions, queries))
         if isinstance(value, tuple):
