@@ -15,9 +15,6 @@ import torch
 from datasets import Dataset
 from PIL import Image
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from tests.integrations.pairs_of_texts import BATCH, LOSSES, WORDS, model, pairs, trained, with_degrees
-from tests.published import Published
-from tests.rooms import ROOT
 
 import rungwise
 from rungwise import losses
@@ -33,6 +30,9 @@ from rungwise.integrations.sentence_transformers import (
     with_positions,
 )
 from rungwise.relevance.lexical import TfIdf
+from tests.integrations.pairs_of_texts import BATCH, LOSSES, WORDS, model, pairs, trained, with_degrees
+from tests.published import Published
+from tests.rooms import ROOT
 
 
 def features(own: SentenceTransformer, rows: Dataset, *columns: str) -> list[dict[str, torch.Tensor]]:
