@@ -223,7 +223,7 @@ def _over_ties(degrees: NDArray[np.float64], scores: Scores, rankings: Rankings)
     last = scores[:, -1:]
     tied = rankings.scores == last
     whole = row_sums(np.where(tied, rankings.relevance, 0).astype(np.float64)) / tied.sum(axis=1)
-    return np.where(scores == last, whole[:, None], means)
+    return np.asarray(np.where(scores == last, whole[:, None], means))
 
 
 class DegreeCurves(NamedTuple):
