@@ -17,6 +17,7 @@ from ._result import Result as Result
 from ._result import verify as verify
 from ._sharding import Shards as Shards
 from ._trec_files import DEPTH as DEPTH
+from ._trec_files import levels_of as levels_of
 from ._trec_files import write_degrees as write_degrees
 from ._trec_files import write_levels as write_levels
 from ._trec_files import write_qrels as write_qrels

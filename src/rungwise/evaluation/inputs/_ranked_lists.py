@@ -86,7 +86,8 @@ class RankedLists(RankOnly):
 
     def counted_zero(self, way: Direction) -> Positions:
         """Positions of the queries without a list, where these count 0."""
-        return np.flatnonzero(self.lengths(way) == 0) if self.missing_zero else super().counted_zero(way)
+        counted = self.missing_zero and way in self.directions
+        return np.flatnonzero(self.lengths(way) == 0) if counted else super().counted_zero(way)
 
     def reads(self, measure: Measure, positives: Mapping[Direction, Positives]) -> str | None:
         """The reason why a measure cannot be taken of these lists; None if it can.
@@ -106,8 +107,8 @@ class RankedLists(RankOnly):
             if len(zero := self.counted_zero(way)):
                 if measure.unit in (RANK, DEGREE):
                     return (
-                        f"{measure} is a {measure.unit}, and {len(zero)} {way} queries without a list have none; ask for"
-                        " other measures"
+                        f"{measure} is a {measure.unit}, and {len(zero)} {way} queries without a list have none; ask"
+                        " for other measures"
                     )
                 asking[zero] = False
             if isinstance(measure, MAPAtR | RPrecision):

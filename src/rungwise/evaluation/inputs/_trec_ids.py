@@ -31,7 +31,7 @@ def trec_ids(ids: Sequence[str], what: str) -> tuple[str, ...]:
     first: dict[str, str] = {}
     for one, own in zip(ids, written, strict=True):
         if not own:
-            raise UserError(f"an {what} id is empty, and a TREC file has no place for it; give every {what} an id")
+            raise UserError(f"{what} ids: one is empty, which a TREC file has no place for; give every {what} an id")
         if (other := first.setdefault(own, one)) != one:
             raise UserError(
                 f"{what} ids {other!r} and {one!r} are both {own} in a TREC file, which has no blanks in ids; rename"
