@@ -106,15 +106,9 @@ def test_qrels_are_what_counts_as_right(scores, tmp_path):
 
 
 def test_every_gallery_has_its_own_candidates(scores, tmp_path):
-    halves = ConsecutiveFolds("halves", count=2, size=2)
-    ranked = list(
-        galleries(
-            similarity_source(similarity=scores, image_of_caption=OWNERS),
-            OWNERS,
-            halves.folds(OWNERS, 4),
-            EvaluationSettings(),
-        )
-    )
+    folds = ConsecutiveFolds("halves", count=2, size=2).folds(OWNERS, 4)
+    source = similarity_source(similarity=scores, image_of_caption=OWNERS)
+    ranked = list(galleries(source, OWNERS, folds, EvaluationSettings()))
     found = lines(write_run(tmp_path / "run.trec", ranked, IDS))
     pairs = {(query, candidate) for line in found["run.i2t.trec"] for query, _, candidate, *_ in [line.split()]}
     first, second = ("c0", "c1", "c2"), ("c3", "c4", "c5", "c6")
