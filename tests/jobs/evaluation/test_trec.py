@@ -28,8 +28,8 @@ def test_each_file_is_named_with_what_it_holds(capsys):
     said = capsys.readouterr().out.replace("\n", " ")
     assert "written: run.i2t.trec and run.t2i.trec (at most 2 candidates a query)" in said
     assert (
-        "written: q.i2t.qrels and q.t2i.qrels (the whole number nearest to 4 x degree / 0.948649, the largest degree;"
-        " pairs with 0 are left out)"
+        "written: q.i2t.qrels and q.t2i.qrels (the whole number nearest to 4 x degree /"
+        f" {DEGREES.max():g}, the largest degree; pairs with 0 are left out)"
     ) in said
     assert "right.t2i.qrels (right answers as 1; --levels N writes the degrees instead)" in said
     assert "written: d.tsv (18 pairs with a degree other than 0)" in said
