@@ -534,7 +534,8 @@ def _carry_out(attack: Attack, world: Path, place: Path) -> Any:
     after = _contents(place)
     lost = [name for name, what in before.items() if after.get(name) != what and not _may_change(attack, name, told)]
     drafts = [name for name in after if any(is_draft(part) for part in name.split("/"))]
-    there = code in (0, 130) and (attack.output.command in ("grade", "plan", "demo") or _is_there_each_way(attack.output, told))
+    elsewhere = attack.output.command in ("grade", "plan", "demo")
+    there = code in (0, 130) and (elsewhere or _is_there_each_way(attack.output, told))
     return [code, out[-300:], error, reached.what[:3], lost[:3], drafts[:3], whole, there]
 
 
