@@ -53,6 +53,7 @@ class Output:
         whole: It takes the place of what is there, and so refuses strangers; else it writes among them.
         verified: ``rungwise verify`` knows what it writes.
         ending: Of the name of a file.
+        both: There is a file for each direction, whose name has the direction before the ending.
     """
 
     command: str
@@ -64,6 +65,7 @@ class Output:
     whole: bool = False
     verified: bool = False
     ending: str = ""
+    both: bool = False
 
     def __str__(self) -> str:
         return f"{self.command} {self.option}"
@@ -94,6 +96,12 @@ def outputs() -> list[Output]:
         Output("evaluate", "--report", "file", (*evaluate, "--cache", "{}/kept"), _RUN, run, ending=".html"),
         Output("evaluate", "--false-negatives", "file", (*evaluate, *degrees, "--cache", "{}/kept"),
                (*_RUN, "degrees"), run, ending=".csv"),
+        Output("evaluate", "--write-run", "file", (*evaluate, "--cache", "{}/kept"), _RUN, run, ending=".trec",
+               both=True),
+        Output("evaluate", "--write-qrels", "file", (*evaluate, "--cache", "{}/kept"), _RUN, run, ending=".qrels",
+               both=True),
+        Output("evaluate", "--write-degrees", "file", (*evaluate, *degrees, "--cache", "{}/kept"),
+               (*_RUN, "degrees"), run, ending=".tsv"),
         Output("evaluate", "--cache", "folder", evaluate, _RUN, run),
         Output("compare", "--out", "file", ("{}/evaluation/first.json", "{}/evaluation/second.json", "--draws", "20"),
                ("evaluation",), ("evaluation",), ending=".json"),
@@ -526,7 +534,8 @@ def _carry_out(attack: Attack, world: Path, place: Path) -> Any:
     after = _contents(place)
     lost = [name for name, what in before.items() if after.get(name) != what and not _may_change(attack, name, told)]
     drafts = [name for name in after if any(is_draft(part) for part in name.split("/"))]
-    there = code in (0, 130) and (attack.output.command in ("grade", "plan", "demo") or _is_there(told))
+    elsewhere = attack.output.command in ("grade", "plan", "demo")
+    there = code in (0, 130) and (elsewhere or _is_there_each_way(attack.output, told))
     return [code, out[-300:], error, reached.what[:3], lost[:3], drafts[:3], whole, there]
 
 
@@ -536,6 +545,12 @@ def _forget_what_was_tried() -> None:
     cache_folder._try.cache_clear()
     cache_folder._instead.cache_clear()
     tempfile.tempdir = None
+
+
+def _is_there_each_way(output: Output, told: str) -> bool:
+    path = Path(told)
+    names = [path.with_name(f"{path.stem}.{way}{path.suffix}") for way in ("i2t", "t2i")] if output.both else [told]
+    return all(_is_there(str(one)) for one in names)
 
 
 def _is_there(told: str) -> bool:

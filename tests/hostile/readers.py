@@ -114,6 +114,9 @@ def _brought() -> list[Subject]:
         found = np.asarray(values)
         return {"main": [list(found.shape), hashlib.sha256(found.tobytes()).hexdigest()]}
 
+    def lines(path: Path) -> Any:
+        return array(read_relevance(path, (8, len(world.caption_ids())), ids=(world.NAMES, world.caption_ids())))
+
     def lists(path: Path) -> Any:
         found = read_ranked_lists([path], world.NAMES, world.caption_ids())
         return {"main": [rows.tolist() for _, rows in found.rows(4)]}
@@ -131,6 +134,8 @@ def _brought() -> list[Subject]:
         *((f"picture vectors, {name}", name, lambda p: array(read_picture_vectors(p).vectors), "structure")
           for name in ("vectors.npy", "seen.npz")),
         ("degrees, npy", "similarity.npy", lambda p: array(read_relevance(p, (8, 8))), "structure"),
+        ("degrees, table", "degrees.tsv", lines, "nothing"),
+        ("degrees, qrels", "graded.qrels", lines, "nothing"),
         *((f"owners, {kind}", f"owners.{kind}", lambda p: array(read_owners(p)), "nothing")
           for kind in ("txt", "json", "npy")),
         ("ranked lists, json", "run.json", lists, "structure"),

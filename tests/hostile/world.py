@@ -139,6 +139,10 @@ def _make_evaluation(folder: Path) -> None:
     (folder / "run.json").write_text(json.dumps({one: list(names[:5]) for one in NAMES}))
     lines = [f"{one} Q0 {names[at]} {at + 1} {1 - at / 10} mine" for one in NAMES for at in range(5)]
     (folder / "run.trec").write_text("\n".join(lines) + "\n")
+    pairs = [(one, name, (place + 1) / 8) for one in NAMES for place, name in enumerate(names[:5])]
+    table = ["image\tcaption\tdegree", *(f"{one}\t{name}\t{degree}" for one, name, degree in pairs)]
+    (folder / "degrees.tsv").write_text("\n".join(table) + "\n")
+    (folder / "graded.qrels").write_text("".join(f"{one} 0 {name} {degree}\n" for one, name, degree in pairs))
     pairs = [(image, caption, at % 5) for at, (image, caption) in enumerate(zip(NAMES, names, strict=True))]
     (folder / "grades.csv").write_text("image,caption,grade\n" + "".join(f"{a},{b},{c}\n" for a, b, c in pairs))
     (folder / "asked.txt").write_text("red\n\na blue picture\n")

@@ -1,5 +1,6 @@
 """Every measure as its definition says it, one query at a time; nothing here comes from the package."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -173,6 +174,8 @@ def value(name, direction, scores, relevance, positives):
         return cumulative(scores, relevance, k, removed)
     if family == "MeanDegree":
         return degrees_by_rank(scores, relevance, k)
+    if family == "nDCG" and "ties=expected" in name:
+        return discounted_over_ties(scores, relevance, k)
     if family == "nDCG":
         return discounted(scores, relevance, k)
     if not positives:
@@ -194,6 +197,27 @@ def value(name, direction, scores, relevance, positives):
         "RPrecision": lambda: r_precision(scores, positives),
     }
     return by_family[family]()
+
+
+def discounted_over_ties(scores, relevance, k):
+    """Each rank has the mean degree of all candidates that share the score of the candidate there."""
+    found = 0.0
+    for rank, candidate in enumerate(ranking(scores)[:k], 1):
+        tied = [degree for degree, score in zip(relevance, scores, strict=True) if score == scores[candidate]]
+        found += math.fsum(tied) / len(tied) / math.log2(rank + 1)
+    ideal = sum(degree / math.log2(place + 2) for place, degree in enumerate(sorted(relevance, reverse=True)[:k]))
+    return 100.0 * found / ideal if ideal else 0.0
+
+
+def discounted_over_orders(scores, relevance, k):
+    """Mean of nDCG@K over every order of the candidates in which scores do not rise."""
+    values = []
+    for order in itertools.permutations(range(len(scores))):
+        falling = [scores[candidate] for candidate in order]
+        if falling == sorted(falling, reverse=True):
+            places = {candidate: -place for place, candidate in enumerate(order)}
+            values.append(discounted([places[candidate] for candidate in range(len(scores))], relevance, k))
+    return math.fsum(values) / len(values)
 
 
 def degrees_by_rank(scores, relevance, k):

@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
 
 from rungwise.core import UserError
 from rungwise.evaluation import Result, compare, evaluate
-from rungwise.metrics import CheckedDegrees, MatrixSource, MeanDegree, measure_all, parse, rank_all
+from rungwise.metrics import NDCG, CheckedDegrees, MatrixSource, MeanDegree, measure_all, parse, rank_all
+
+from . import slow_metrics
 
 OWNERS = np.repeat(np.arange(9), 3)
 
@@ -94,3 +97,39 @@ def test_no_number_depends_on_the_blocks_or_on_the_lists_of_the_pass(seed, k, ch
 def test_negative_degrees_have_no_ideal():
     with pytest.raises(UserError, match="negative"):
         MeanDegree(2).per_query(rank_all([[0.1, 0.2]], [[0]], [[-0.5, 0.2]]))
+
+
+@st.composite
+def tied_queries(draw):
+    """Scores of a query, many of them equal and some negative, and degrees."""
+    size = draw(st.integers(2, 6))
+    scores = draw(st.lists(st.sampled_from([-1.5, -0.5, 0.0, 0.25]), min_size=size, max_size=size))
+    degrees = draw(st.lists(st.floats(0, 5, width=32), min_size=size, max_size=size))
+    return scores, degrees
+
+
+@settings(max_examples=40)
+@given(tied_queries(), st.integers(1, 7))
+def test_expected_ndcg_is_the_mean_over_every_order_of_ties(query, k):
+    scores, degrees = query
+    for kind in (np.float32, np.float64):
+        rankings = rank_all(np.array([scores], kind), [[0]], np.array([degrees], kind))
+        (got,) = NDCG(k, ties="expected").per_query(rankings)
+        wanted = slow_metrics.discounted_over_orders(scores, [float(kind(one)) for one in degrees], k)
+        assert got == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=40)
+@given(tied_queries(), st.integers(1, 7))
+def test_expected_ndcg_is_that_of_scikit_learn(query, k):
+    scores, degrees = (np.array([one]) for one in query)
+    (got,) = NDCG(k, ties="expected").per_query(rank_all(scores, [[0]], degrees))
+    assert got == pytest.approx(100 * ndcg_score(degrees, scores, k=k), rel=1e-9, abs=1e-9)
+
+
+def test_without_ties_both_are_one_to_the_bit():
+    result = evaluated(5, ("nDCG@3", "nDCG@3(ties=expected)"))
+    for way in ("i2t", "t2i"):
+        np.testing.assert_array_equal(
+            result.per_query(f"{way}/nDCG@3"), result.per_query(f"{way}/nDCG@3(ties=expected)")
+        )

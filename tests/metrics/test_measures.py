@@ -59,6 +59,7 @@ def test_a_measure_prints_parses_back_and_hashes(measure):
     "name",
     [
         *("R@1", "Recall@5", "MedR", "MeanR", "CS@100", "SR@10(m=5)", "NCS@10", "NCS@10(non_gt)", "nDCG@10", "MAP"),
+        "nDCG@10(ties=expected)",
         "MeanDegree@10",
         *("SR@5(m=3,any)", "SR@5(m=3,non_gt,lists=30,any)", "NCS@5(m=5)", "NCS@5(m=5,non_gt)"),
         *(
@@ -107,6 +108,10 @@ def test_canonical_names_are_kept(name):
         "SR@5(any=1)",
         "SR@1(m=x)",
         "SR@1(m=²)",
+        "nDCG@1(ties)",
+        "nDCG@1(ties=1)",
+        "nDCG@1(ties=mean)",
+        "nDCG@1(expected)",
         "rsum@1",
     ],
 )
@@ -114,6 +119,16 @@ def test_what_is_no_measure_is_refused_in_one_line(name):
     with pytest.raises(UserError) as caught:
         parse(name)
     assert "\n" not in str(caught.value)
+
+
+def test_a_word_is_one_of_those_that_the_option_takes():
+    assert parse("nDCG@5(ties=position)") == parse("nDCG@5") != parse("nDCG@5(ties=expected)")
+    with pytest.raises(UserError, match="^nDCG: ties must be position or expected, got 'mean'$"):
+        parse("nDCG@5(ties=mean)")
+    with pytest.raises(
+        UserError, match=r"^measure 'nDCG\(ties=expected\)' is not well .*nDCG@K\(ties=position.expected"
+    ):
+        parse("nDCG(ties=expected)")
 
 
 def test_an_unknown_name_lists_what_there_is():

@@ -1,6 +1,8 @@
 from ._evaluate import DEFAULT_MEASURES as DEFAULT_MEASURES
+from ._evaluate import Gallery as Gallery
 from ._evaluate import evaluate as evaluate
 from ._evaluate import evaluate_with_people as evaluate_with_people
+from ._evaluate import galleries as galleries
 from ._evaluate import refuse_own_opinion as refuse_own_opinion
 from ._evaluation_settings import EvaluationSettings as EvaluationSettings
 from ._evaluation_settings import Provenance as Provenance
@@ -15,6 +17,12 @@ from ._result import Reranking as Reranking
 from ._result import Result as Result
 from ._result import verify as verify
 from ._sharding import Shards as Shards
+from ._trec_files import DEPTH as DEPTH
+from ._trec_files import levels_of as levels_of
+from ._trec_files import write_degrees as write_degrees
+from ._trec_files import write_levels as write_levels
+from ._trec_files import write_qrels as write_qrels
+from ._trec_files import write_run as write_run
 from .analysis import Diagnostics as Diagnostics
 from .analysis import FalseNegative as FalseNegative
 from .analysis import diagnose as diagnose

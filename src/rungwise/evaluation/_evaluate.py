@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typing
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, runtime_checkable
 
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from rungwise.calibration import Calibration
 from rungwise.core import UserError, digest_of_parts
 from rungwise.core.formats import in_file
+from rungwise.core.output import short_repr
 from rungwise.core.version import __version__
 from rungwise.evaluation._evaluation_settings import EvaluationSettings, Provenance
 from rungwise.evaluation._protocols import Fold, Protocol, protocol_named
@@ -28,6 +29,7 @@ from rungwise.metrics import (
     Ends,
     JudgedQueries,
     Measure,
+    Positives,
     ProductSource,
     QueryValues,
     Scores,
@@ -252,28 +254,91 @@ def _measured(
     settings: EvaluationSettings,
 ) -> _Measured:
     """Values of the measures for every query of every gallery."""
-    measured, ends, human = _Measured(), settings.ends, settings.human_positives
+    measured, ends = _Measured(), settings.ends
     with measuring(settings.shards) as measure:
-        for fold in folds:
-            whole = len(folds) == 1 and (len(fold.images), len(fold.captions)) == source.shape
-            part = source if whole else source.select(fold.images, fold.captions)
-            measured.parts.append(part)
-            of_caption = np.searchsorted(fold.images, owners[fold.captions])
-            right = settings.positives
-            if human is not None:
-                annotated = right or positives_of(of_caption, len(fold.images))
-                right = human.beside(annotated, fold)
-                measured.added.update(
-                    {way: len(right[way].candidate) - len(annotated[way].candidate) for way in DIRECTIONS}
-                )
-            if isinstance(part, RankOnly):
-                for one in measures:
-                    if why := part.reads(one, right or positives_of(of_caption, len(fold.images))):
+        for one in galleries(source, owners, folds, settings):
+            measured.parts.append(one.source)
+            measured.added.update(one.added)
+            if isinstance(one.source, RankOnly):
+                for asked in measures:
+                    if why := one.source.reads(asked, one.right or one.annotated):
                         raise UserError(why)
-            graded = degrees.select(fold.images, fold.captions) if degrees else None
-            method = ends if whole or ends is None else _in_fold(ends, fold)
-            measured.passes.append(measure(part, of_caption, measures, graded, settings.chunk, right, method))
+            graded = degrees.select(one.fold.images, one.fold.captions) if degrees else None
+            method = ends if one.whole or ends is None else _in_fold(ends, one.fold)
+            found = measure(one.source, one.of_caption, measures, graded, settings.chunk, one.right, method)
+            if isinstance(one.source, RankOnly):
+                _count_zero(one.source, found)
+            measured.passes.append(found)
     return measured
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """A gallery of a protocol: what is ranked in it, and what is right.
+
+    Attributes:
+        fold: Positions of its images and captions in the whole data.
+        whole: Whether these are all of them.
+        source: Scores of its images with its captions.
+        of_caption: (captions,) position of each caption's image in the gallery.
+        right: Right answers per direction, where they differ from what ``of_caption`` says; else None.
+        added: Per direction, the number of right answers that people added to the annotation's.
+    """
+
+    fold: Fold
+    whole: bool
+    source: SimilaritySource
+    of_caption: NDArray[np.int64]
+    right: Mapping[Direction, Positives] | None
+    added: Counter[str]
+
+    __repr__ = short_repr
+
+    @property
+    def annotated(self) -> Mapping[Direction, Positives]:
+        """Right answers by whose each caption is."""
+        return positives_of(self.of_caption, len(self.fold.images))
+
+
+def galleries(
+    source: SimilaritySource, owners: NDArray[np.int64], folds: Sequence[Fold], settings: EvaluationSettings
+) -> Iterator[Gallery]:
+    """The galleries of an evaluation, one after another.
+
+    Args:
+        source: Scores of all images with all captions.
+        owners: (captions,) position of each caption's image.
+        folds: Galleries of the protocol.
+        settings: What counts as right beside the annotation.
+
+    >>> from rungwise.metrics import MatrixSource
+    >>> folds = protocol_named("full").folds(np.array([0, 0, 1]), 2)
+    >>> [one] = galleries(MatrixSource(np.eye(2)[:, [0, 0, 1]]), np.array([0, 0, 1]), folds, EvaluationSettings())
+    >>> one.whole, one.annotated["i2t"].counts
+    (True, array([2, 1]))
+    """
+    human = settings.human_positives
+    for fold in folds:
+        whole = len(folds) == 1 and (len(fold.images), len(fold.captions)) == source.shape
+        of_caption = np.searchsorted(fold.images, owners[fold.captions])
+        right: Mapping[Direction, Positives] | None = settings.positives
+        added: Counter[str] = Counter()
+        if human is not None:
+            annotated = right or positives_of(of_caption, len(fold.images))
+            right = human.beside(annotated, fold)
+            added.update({way: len(right[way].candidate) - len(annotated[way].candidate) for way in DIRECTIONS})
+        part = source if whole else source.select(fold.images, fold.captions)
+        yield Gallery(fold, whole, part, of_caption, right, added)
+
+
+def _count_zero(lists: RankOnly, found: QueryValues) -> None:
+    """Set the values of queries without a list to 0, but where the measure is not defined."""
+    for (way, measure), values in found.values.items():
+        none = lists.counted_zero(way)
+        known = none[~np.isnan(values[none]).reshape(len(none), measure.parts).all(axis=1)]
+        if len(known):
+            values[known] = 0.0
+            found.remarks.setdefault((way, measure), Counter()).update({"no list, counted 0": len(known)})
 
 
 def _ends(settings: EvaluationSettings, measures: Iterable[Measure]) -> Ends | None:

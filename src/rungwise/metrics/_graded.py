@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,32 +160,70 @@ class NDCG(GradedMeasure):
 
     The gain is linear, not 2^R - 1 as in some programs: R is a degree, not a grade.
 
+    Candidates of one score stand in the order of their positions. ``nDCG@10(ties=expected)`` is the mean over all
+    orders of such candidates instead: every place that a tied group takes has the mean degree of the whole group, also
+    of those of its members that stand behind place K (McSherry and Najork 2008, section 2.6). So no collection is
+    favoured by the order of its files, and ``sklearn.metrics.ndcg_score`` gives the same number.
+
     >>> from rungwise.metrics._rankings import rank_all
-    >>> NDCG(k=2).per_query(rank_all([[0.9, 0.8, 0.1]], [[0]], relevance=[[0.0, 1.0, 0.0]])).round(2)
-    array([63.09])
+    >>> rankings = rank_all([[0.9, 0.8, 0.8]], [[0]], relevance=[[0.0, 1.0, 0.0]])
+    >>> NDCG(k=2).per_query(rankings).round(2), NDCG(k=2, ties="expected").per_query(rankings).round(2)
+    (array([63.09]), array([31.55]))
     """
 
     k: int
+    ties: Literal["position", "expected"] = field(default="position", metadata={"words": ("position", "expected")})
     name: ClassVar[str] = "nDCG"
-    meaning: ClassVar[str] = (
-        "Degrees of the first K candidates, each over log2(rank + 1), added up, as a percentage "
-        "of the same sum of the ideal order."
-    )
+
+    @property
+    def definition(self) -> str:
+        """One sentence, by what becomes of ties."""
+        if self.ties == "expected":
+            return (
+                "Degrees of the first K candidates over log2(rank + 1), added up, as a percentage of the ideal order;"
+                " mean over all orders of equal scores."
+            )
+        return (
+            "Degrees of the first K candidates, each over log2(rank + 1), added up, as a percentage of the same sum of"
+            " the ideal order."
+        )
 
     @property
     def breadth(self) -> int:
         """K, since the ideal list is as long as the retrieved one."""
         return self.k
 
+    @property
+    def reads_rows(self) -> bool:
+        """Whether ties are averaged: those of the last place may stand anywhere behind it."""
+        return self.ties == "expected"
+
     def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
         """(queries,) percentages."""
         got, ideal = rankings.relevance_of_top(self.k), rankings.ideal(self.k)
+        if self.ties == "expected" and got.size:
+            got = _over_ties(got, rankings.scores_of_top(self.k), rankings)
         discount = 1.0 / np.log2(np.arange(got.shape[1]) + 2.0)
         return _share(row_sums(got * discount), row_sums(ideal * discount))
 
     def remarks(self, rankings: Rankings) -> dict[str, int]:
         """Number of queries to which nothing at all is relevant."""
         return _without_ideal(rankings.ideal(1))
+
+
+def _over_ties(degrees: NDArray[np.float64], scores: Scores, rankings: Rankings) -> NDArray[np.float64]:
+    """(queries, K) degrees of a list, with those of each group of equal scores replaced by the group's mean.
+
+    The last group goes on behind the list and is read from the whole row.
+    """
+    begins = np.ones(scores.shape, dtype=np.bool_)
+    begins[:, 1:] = scores[:, 1:] != scores[:, :-1]
+    group = np.cumsum(begins.ravel()) - 1
+    means = (np.bincount(group, weights=degrees.ravel()) / np.bincount(group))[group].reshape(scores.shape)
+    last = scores[:, -1:]
+    tied = rankings.scores == last
+    whole = row_sums(np.where(tied, rankings.relevance, 0).astype(np.float64)) / tied.sum(axis=1)
+    return np.asarray(np.where(scores == last, whole[:, None], means))
 
 
 class DegreeCurves(NamedTuple):

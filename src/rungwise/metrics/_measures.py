@@ -41,7 +41,7 @@ class Measure(ABC):
     """One way of measuring a ranking; the primitive is one value per query.
 
     A subclass with a cutoff has a field ``k``. All its other fields are options that print in parentheses: whole
-    numbers, real numbers such as thresholds, and flags.
+    numbers, real numbers such as thresholds, flags, and words whose field lists them in its metadata as ``words``.
 
     Attributes:
         name: Printed name of the family, as the field uses it. A class without one is no family itself.
@@ -90,7 +90,10 @@ class Measure(ABC):
             value = getattr(self, field.name)
             if value is None or isinstance(value, bool):
                 continue
-            if _is_real(field):
+            if words := _words(field):
+                if value not in words:
+                    raise UserError(f"{self.name}: {field.name} must be {' or '.join(words)}, got {value!r}")
+            elif _is_real(field):
                 object.__setattr__(self, field.name, _real(self.name, field.name, value))
             elif value < 1:
                 raise UserError(f"{self}: {field.name} must be at least 1, got {value}")
@@ -100,12 +103,14 @@ class Measure(ABC):
         text, options = self.name, []
         for field in fields(self):
             value = getattr(self, field.name)
-            if value is None or value is False:
+            if value is None or value is False or (_words(field) and value == field.default):
                 continue
             if field.name == "k":
                 text += f"@{value}"
             elif value is True:
                 options.append(field.name)
+            elif _words(field):
+                options.append(f"{field.name}={value}")
             else:
                 options.append(f"{field.name}={repr(value).removesuffix('.0')}")
         return f"{text}({','.join(options)})" if options else text
@@ -132,6 +137,11 @@ class Measure(ABC):
     def breadth(self) -> int:
         """Number of most relevant candidates of a caption query that are read."""
         return 0
+
+    @property
+    def reads_rows(self) -> bool:
+        """Whether whole rows of scores are read, however short the list is."""
+        return self.reads_ends
 
     def sets(
         self, relevance: CheckedDegrees, image_of_caption: NDArray[np.int64], images: int
@@ -297,7 +307,7 @@ def parse_as(text: str, totals: tuple[Total, ...]) -> Measure | Total:
     family = MEASURES.named(found["name"])
     allowed = {field.name: field for field in fields(family)}
     first_real = next((name for name, field in allowed.items() if _is_real(field)), None)
-    options: dict[str, float | bool] = {}
+    options: dict[str, float | bool | str] = {}
     if found["k"]:
         options["k"] = int(found["k"])
     for option in filter(None, (found["options"] or "").split(",")):
@@ -308,6 +318,8 @@ def parse_as(text: str, totals: tuple[Total, ...]) -> Measure | Total:
             raise UserError(f"measure {text!r}: {key} is given twice; give it once")
         if equals and key in allowed and _is_real(allowed[key]):
             options[key] = _real(family.name, key, value)
+        elif equals and key in allowed and _words(allowed[key]):
+            options[key] = value
         elif equals and not _WHOLE.fullmatch(value):
             raise UserError(f"measure {text!r}: {key} must be a whole number, got {value!r}")
         else:
@@ -334,7 +346,9 @@ def _near(text: str, known: Iterable[type[Measure]], totals: Iterable[Total]) ->
 
 def _pattern(family: type[Measure]) -> str:
     own = {f.name: f for f in fields(family)}
-    options = [name if _is_flag(f) else f"{name}=.." for name, f in own.items() if name != "k"]
+    options = [
+        name if _is_flag(f) else f"{name}={'|'.join(_words(f)) or '..'}" for name, f in own.items() if name != "k"
+    ]
     text = family.name
     if "k" in own:
         text += "@K" if own["k"].default is MISSING else "[@K]"
@@ -343,6 +357,11 @@ def _pattern(family: type[Measure]) -> str:
 
 def _is_flag(option: Field[Any]) -> bool:
     return isinstance(option.default, bool)
+
+
+def _words(option: Field[Any]) -> tuple[str, ...]:
+    """The words of which an option takes one; empty for any other option."""
+    return tuple(option.metadata.get("words", ()))
 
 
 def _is_real(option: Field[Any]) -> bool:

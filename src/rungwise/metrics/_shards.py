@@ -107,7 +107,7 @@ def _in_passing(source: Divisible, asked: MeasureRequest, run: Run, found: Shard
     found.queries[:] = captions
     right = asked.right["t2i"].select(captions)
     images, ungraded = asked.shape[0], asked.ungraded
-    in_lists = [measure for measure in asked.graded if not measure.reads_ends]
+    in_lists = [measure for measure in asked.graded if not measure.reads_rows]
     lists = CaptionQueryLists.of(in_lists, right, images, _LONGEST_LIST)
     ranks = RunningRanks(right.candidate, source.pairs(right.candidate, captions), images) if ungraded else None
     if lists is None and ranks is None:
@@ -124,7 +124,7 @@ def _in_passing(source: Divisible, asked: MeasureRequest, run: Run, found: Shard
         sets = {measure: whole.select(captions) for measure, whole in asked.sets["t2i"].items()}
         kept = Rankings(right, direction="t2i", lists=lists.kept(images), sets=sets)
         found.record(everything, in_lists, kept)
-    return [one for one in asked.graded if lists is None or one.reads_ends]
+    return [one for one in asked.graded if lists is None or one.reads_rows]
 
 
 def put_together(into: QueryValues, part: ShardValues) -> None:

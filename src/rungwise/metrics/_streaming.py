@@ -2,7 +2,7 @@
 
 Blocks of images hold complete rows, so image queries are measured as blocks pass. In the same pass the ranks that
 caption queries need are counted column by column, and their lists are kept while they are short. Measures that read
-long lists of caption queries, or where relevance ends for them, need a second reading by blocks of captions.
+long lists of caption queries, or whole rows of them, need a second reading by blocks of captions.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def measure_all(
     right, graded, ungraded = asked.right, asked.graded, asked.ungraded
     apart = positives is not None or similarity.rank_only
     found = QueryValues.nothing(similarity.shape, measures)
-    in_lists = [measure for measure in graded if not measure.reads_ends]
+    in_lists = [measure for measure in graded if not measure.reads_rows]
     ranks = None
     by_columns: list[Measure] = []
     if apart:
@@ -109,7 +109,7 @@ def measure_all(
         ranks = RunningRanks(image_of_caption, own, images)
     # With positives of their own, or lists that were ranked elsewhere, columns are read in any case.
     lists = CaptionQueryLists.of(in_lists, right["t2i"], images) if not apart else None
-    by_columns += graded if lists is None else [measure for measure in graded if measure.reads_ends]
+    by_columns += graded if lists is None else [measure for measure in graded if measure.reads_rows]
     for which, scores in similarity.rows(chunk or max(_BLOCK_QUERIES, _BLOCK_VALUES // max(1, captions))):
         degrees = asked.degrees("i2t", which)
         found.record("i2t", which, measures, asked.rankings("i2t", which, scores, degrees, measures))

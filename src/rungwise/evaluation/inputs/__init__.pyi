@@ -6,6 +6,9 @@ from ._arrays import read_relevance as read_relevance
 from ._arrays import read_similarity as read_similarity
 from ._arrays import rows_by_id as rows_by_id
 from ._arrays import split_key as split_key
+from ._degree_lines import DEGREE_ENDINGS as DEGREE_ENDINGS
+from ._degree_lines import DEGREE_HEADER as DEGREE_HEADER
+from ._degree_lines import read_degree_lines as read_degree_lines
 from ._frames import ids_of as ids_of
 from ._frames import is_frame as is_frame
 from ._frames import vectors_of_frame as vectors_of_frame
@@ -18,3 +21,5 @@ from ._scores import matrix_shape as matrix_shape
 from ._scores import similarity_source as similarity_source
 from ._shortlists import TOP as TOP
 from ._shortlists import Reranked as Reranked
+from ._trec_ids import file_of_direction as file_of_direction
+from ._trec_ids import trec_ids as trec_ids

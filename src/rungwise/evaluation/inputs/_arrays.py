@@ -21,6 +21,7 @@ from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
 from rungwise.data.files import read_lines, read_text
 from rungwise.evaluation.inputs._array_files import read_json_rows, read_numpy, read_parquet, read_safetensors
+from rungwise.evaluation.inputs._degree_lines import DEGREE_ENDINGS, read_degree_lines
 from rungwise.metrics import as_slice
 
 _NORM_SLACK = 1e-3
@@ -186,15 +187,19 @@ def read_relevance(
     key: str | None = None,
     *,
     data: ImageCaptions | None = None,
+    ids: tuple[Sequence[str], Sequence[str]] | None = None,
     stays_in_file: bool = False,
 ) -> Any:
-    """Degrees from a folder that ``rungwise relevance`` wrote, or from a ``.npy`` or ``.npz`` file.
+    """Degrees from a folder that ``rungwise relevance`` wrote, a ``.npy`` or ``.npz`` file, or lines of text.
+
+    Lines are those of :func:`read_degree_lines`, which also takes qrels of others.
 
     Args:
         path: Folder or file.
         shape: Number of images and captions that are evaluated.
         key: Name of the array, where there are several.
         data: The evaluated collection, where its captions are known; a folder made from other captions is refused.
+        ids: Ids of the images and of the captions, which lines of text name. Default: those of ``data``.
         stays_in_file: Read rows of a ``.npy`` file anew whenever they are asked for. The degrees of a folder stay there
             in any case.
 
@@ -206,6 +211,8 @@ def read_relevance(
     rungwise.core.UserError: ...degrees.npy: shape (2, 3) for 3 images x 2 captions: it is transposed...
     """
     require_there(path)
+    if ids is None and data is not None:
+        ids = (data.image_ids, data.caption_ids)
     if path.is_dir():
         from rungwise.relevance import load
 
@@ -216,8 +223,14 @@ def read_relevance(
         found = read_numpy(path, key, stays_in_file)
         _check_table(path, found, "relevance degrees, (images, captions)", values=False)
         size = (found.shape[0], found.shape[1])
+    elif path.suffix.lower() in DEGREE_ENDINGS and ids is not None:
+        found = read_degree_lines(path, *ids)
+        size = (found.shape[0], found.shape[1])
     else:
-        raise UserError(f"{path}: relevance is a folder that `rungwise relevance` wrote, a .npy or a .npz; give one")
+        raise UserError(
+            f"{path}: relevance is a folder that `rungwise relevance` wrote, a .npy, a .npz, or lines of ids and"
+            f" degrees ({', '.join(DEGREE_ENDINGS)}); give one"
+        )
     if size != shape:
         turned = ": it is transposed; give its .T" if size == shape[::-1] else "; give degrees of these data"
         raise UserError(f"{path}: shape {size} for {shape[0]} images x {shape[1]} captions{turned}")

@@ -44,6 +44,10 @@ class RankOnly(ABC):
         queries, candidates = self.sizes(way)
         return np.full(queries, candidates, dtype=np.int64)
 
+    def counted_zero(self, way: Direction) -> Positions:
+        """Positions of the queries whose values are 0 whatever a measure says; by default none."""
+        return np.empty(0, dtype=np.int64)
+
     def sizes(self, way: Direction) -> tuple[int, int]:
         """Number of queries and of candidates in a direction."""
         return self.shape if way == "i2t" else (self.shape[1], self.shape[0])

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from rungwise.core import UserError
 from rungwise.data.files import read_lines
 from rungwise.evaluation.inputs._rank_only import RankOnly
+from rungwise.evaluation.inputs._trec_ids import WrittenIds, direction_in_name
 from rungwise.metrics import (
+    DEGREE,
     DIRECTIONS,
     MAP,
+    RANK,
     Direction,
     MAPAtR,
     Measure,
@@ -29,7 +32,7 @@ from rungwise.metrics import (
     RPrecision,
     Scores,
 )
-from rungwise.relevance.human import Finder, read_id_lists
+from rungwise.relevance.human import read_id_lists
 
 
 class RankedLists(RankOnly):
@@ -41,6 +44,8 @@ class RankedLists(RankOnly):
     Args:
         lists: Per direction, (queries,) lists of candidate positions; a direction may be absent.
         shape: Number of images and captions.
+        missing_zero: Whether a query whose list is empty counts 0, as ``trec_eval -c`` has it; otherwise measures that
+            read its list are refused.
 
     Raises:
         UserError: If a position stands twice in a list or does not exist.
@@ -53,9 +58,14 @@ class RankedLists(RankOnly):
     """
 
     def __init__(
-        self, lists: Mapping[Direction, Sequence[Sequence[int] | NDArray[np.int64]]], shape: tuple[int, int]
+        self,
+        lists: Mapping[Direction, Sequence[Sequence[int] | NDArray[np.int64]]],
+        shape: tuple[int, int],
+        *,
+        missing_zero: bool = False,
     ) -> None:
         self.shape = shape
+        self.missing_zero = missing_zero
         self.directions: tuple[Direction, ...] = tuple(way for way in DIRECTIONS if way in lists)
         self._lists: dict[Direction, list[NDArray[np.int64]]] = {}
         for way in self.directions:
@@ -74,6 +84,11 @@ class RankedLists(RankOnly):
         """(queries,) number of candidates in each list."""
         return np.array([len(one) for one in self._lists[way]], dtype=np.int64)
 
+    def counted_zero(self, way: Direction) -> Positions:
+        """Positions of the queries without a list, where these count 0."""
+        counted = self.missing_zero and way in self.directions
+        return np.flatnonzero(self.lengths(way) == 0) if counted else super().counted_zero(way)
+
     def reads(self, measure: Measure, positives: Mapping[Direction, Positives]) -> str | None:
         """The reason why a measure cannot be taken of these lists; None if it can.
 
@@ -89,6 +104,13 @@ class RankedLists(RankOnly):
             own, gallery = positives[way], self.sizes(way)[1]
             lengths = self.lengths(way)
             asking = np.ones(len(lengths), dtype=np.bool_) if measure.graded else own.counts > 0
+            if len(zero := self.counted_zero(way)):
+                if measure.unit in (RANK, DEGREE):
+                    return (
+                        f"{measure} is a {measure.unit}, and {len(zero)} {way} queries without a list have none; ask"
+                        " for other measures"
+                    )
+                asking[zero] = False
             if isinstance(measure, MAPAtR | RPrecision):
                 needed = own.counts
             elif (isinstance(measure, R | Recall | P | MAP) and measure.k is not None) or (
@@ -99,10 +121,11 @@ class RankedLists(RankOnly):
                     needed = needed + own.counts
             else:
                 needed = np.full(len(lengths), gallery)
-            if (asking & (lengths < np.minimum(needed, gallery))).any():
+            if asking.any() and (asking & (lengths < np.minimum(needed, gallery))).any():
                 least = int(lengths[asking].min())
                 whole = "reads whole rankings" if int(needed.max()) >= gallery else "reads further"
-                remedy = f"ask for R@{least} or less" if least else "give a list for every query"
+                every = "give a list for every query, or count those without one as 0 (missing_queries)"
+                remedy = f"ask for R@{least} or less" if least else every
                 return f"{measure} {whole}, but {way} lists name as few as {least} of {gallery} candidates; {remedy}"
         return None
 
@@ -123,7 +146,7 @@ class RankedLists(RankOnly):
             place[candidates] = np.arange(len(candidates))
             kept = [place[self._lists[way][query]] for query in queries]
             lists[way] = [one[one >= 0] for one in kept]
-        return RankedLists(lists, (len(images), len(captions)))
+        return RankedLists(lists, (len(images), len(captions)), missing_zero=self.missing_zero)
 
     def _row(self, way: Direction, query: int) -> NDArray[np.float32]:
         row = np.zeros(self.sizes(way)[1], dtype=np.float32)
@@ -133,11 +156,20 @@ class RankedLists(RankOnly):
         return row
 
 
-def read_ranked_lists(paths: Sequence[Path], image_ids: Sequence[str], caption_ids: Sequence[str]) -> RankedLists:
+def read_ranked_lists(
+    paths: Sequence[Path], image_ids: Sequence[str], caption_ids: Sequence[str], *, missing_zero: bool = False
+) -> RankedLists:
     r"""Ranked lists of a TREC run (``query Q0 candidate rank score name``) or of JSON ``{query: [candidates]}``.
 
     A query that is an image's id has captions as candidates, and the other way round; a file may hold both directions,
-    or there is one file for each. A TREC run is ordered by falling score, equal scores by rank.
+    or there is one file for each. Where the ids do not tell the direction, the name of the file does, such as
+    ``run.i2t.trec``. A TREC run is ordered by falling score, equal scores by rank.
+
+    Args:
+        paths: The files.
+        image_ids: Ids of the images.
+        caption_ids: Ids of the captions.
+        missing_zero: Count queries without a list as 0, and do not refuse them.
 
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "run.trec"
@@ -146,16 +178,17 @@ def read_ranked_lists(paths: Sequence[Path], image_ids: Sequence[str], caption_i
     >>> lists.directions, lists.lengths("i2t")
     (('i2t',), array([2, 0]))
     """
-    image_at, caption_at = Finder(tuple(image_ids)), Finder(tuple(caption_ids))
+    image_at, caption_at = WrittenIds(image_ids), WrittenIds(caption_ids)
     found: dict[Direction, dict[int, list[int]]] = {}
     for path in paths:
         lists = read_id_lists(path) if path.suffix.lower() == ".json" else _trec(path)
         if not lists:
             raise UserError(f"{path}: holds no list; give one a query")
-        whole = _direction(str(path), lists, image_at, caption_at)
+        named = direction_in_name(path)
+        whole = _direction(str(path), lists, image_at, caption_at, named)
         for query, candidates in lists.items():
             where = f"{path}, query {query!r}"
-            direction = whole or _direction(where, {query: candidates}, image_at, caption_at)
+            direction = whole or _direction(where, {query: candidates}, image_at, caption_at, named)
             if direction is None:
                 known = candidates and (image_at(query) is not None or caption_at(query) is not None)
                 raise UserError(
@@ -179,6 +212,7 @@ def read_ranked_lists(paths: Sequence[Path], image_ids: Sequence[str], caption_i
     return RankedLists(
         {way: [lists.get(query, []) for query in range(sizes[way])] for way, lists in found.items()},
         (len(image_ids), len(caption_ids)),
+        missing_zero=missing_zero,
     )
 
 
@@ -199,19 +233,31 @@ def _trec(path: Path) -> dict[str, list[str]]:
 
 
 def _direction(
-    where: str, lists: Mapping[str, Sequence[str]], image_at: Finder, caption_at: Finder
+    where: str,
+    lists: Mapping[str, Sequence[str]],
+    image_at: WrittenIds,
+    caption_at: WrittenIds,
+    named: Direction | None,
 ) -> Direction | None:
     """Direction of all the lists; None where they do not run one way.
 
     COCO's numbers of images and of captions overlap, so the whole file decides; most of its lists run in one direction.
     """
-    ways: tuple[tuple[Direction, Finder, Finder], ...] = (("i2t", image_at, caption_at), ("t2i", caption_at, image_at))
+    ways: tuple[tuple[Direction, WrittenIds, WrittenIds], ...] = (
+        ("i2t", image_at, caption_at),
+        ("t2i", caption_at, image_at),
+    )
     fits = [
         way
         for way, query_at, candidate_at in ways
         if all(query_at(query) is not None for query in lists)
         and all(candidate_at(one) is not None for own in lists.values() for one in own[:1])
     ]
+    if len(fits) > 1 and named is None:
+        raise UserError(
+            f"{where}: ids of images and captions are the same, so the direction is not clear; end the file's name with"
+            " .i2t or .t2i before the ending"
+        )
     if len(fits) > 1:
-        raise UserError(f"{where}: ids of images and captions are the same, so the direction is not clear; rename them")
+        return named
     return fits[0] if fits else None

@@ -20,6 +20,7 @@ from rungwise.evaluation import Provenance, Result, refuse_own_opinion
 from rungwise.evaluation.inputs import (
     TOP,
     Embeddings,
+    RankedLists,
     Reranked,
     checked_owners,
     ids_of,
@@ -142,7 +143,7 @@ def read_scored(asked: Evaluate) -> ScoredInputs:
         assert not isinstance(asked.model, Result)  # which is not measured again
         scored = _of_model(asked.model, data, asked)
     elif asked.ranked_lists and data is not None:
-        scored = ScoredInputs(read_ranked_lists(asked.ranked_lists, data.image_ids, data.caption_ids), data, True)
+        scored = ScoredInputs(_lists(asked, data), data, True)
     elif is_place(asked.similarity):
         scored = _of_matrix(asked.similarity, asked, data)
     elif is_place(asked.image_embeddings) and is_place(asked.text_embeddings) and asked.similarity_function is None:
@@ -215,6 +216,16 @@ def read_part(
 def _of_model(name: str | PairScorer, data: ImageCaptions, asked: Evaluate) -> ScoredInputs:
     _refuse_incomplete(data)
     return scored_by(read_model(name, asked.device, altered=asked.altered_model), name, data, asked)
+
+
+def _lists(asked: Evaluate, data: ImageCaptions) -> RankedLists:
+    """The ranked lists, and a line of how many queries they lack where these count 0."""
+    zero = asked.missing_queries == "zero"
+    lists = read_ranked_lists(asked.ranked_lists, data.image_ids, data.caption_ids, missing_zero=zero)
+    for way in lists.directions if zero else ():
+        none = len(lists.counted_zero(way))
+        say(f"{way}: {none} of {lists.sizes(way)[0]} queries have no list and count 0")
+    return lists
 
 
 def _refuse_incomplete(data: ImageCaptions) -> None:
@@ -442,7 +453,12 @@ def _relevance(asked: Evaluate, scored: ScoredInputs) -> Any:
         path, key = split_key(asked.relevance)
         data = scored.data if scored.has_texts else None
         return read_relevance(
-            path, (len(scored.data), len(scored.data.captions)), key, data=data, stays_in_file=_in_shards(asked)
+            path,
+            (len(scored.data), len(scored.data.captions)),
+            key,
+            data=data,
+            ids=(scored.data.image_ids, scored.data.caption_ids),
+            stays_in_file=_in_shards(asked),
         )
     return own_degrees(None if asked.data is None else place_of(asked.data), scored.data)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
@@ -77,7 +77,7 @@ _OF_MEASURING = (
     "data image_embeddings text_embeddings similarity ranked_lists captions_per_image image_of_caption split"
     " captions_only layout key join_restval protocol positives calibration relevance rerank top by_class report"
     " thresholds beside card false_negatives right_from shards ray device precision least_cosine altered_model cache"
-    " similarity_function provenance settings"
+    " similarity_function provenance settings write_run depth write_qrels levels write_degrees missing_queries"
 )
 """Options of what is measured, and how."""
 IDLE_CASES = (
@@ -101,9 +101,13 @@ IDLE_CASES = (
     idle_where(
         "relevance",
         lambda asked: not asked.reads_degrees,
-        "without a measure that reads degrees, such as {measures} nDCG@10, and without {report} or {false_negatives}",
+        "without a measure that reads degrees, such as {measures} nDCG@10, and without {report}, {false_negatives},"
+        " {write_degrees} or {levels}",
         "leave it out, or ask for one of them",
     ),
+    idle_without("depth", "write_run"),
+    idle_without("levels", "write_qrels"),
+    idle_without("missing_queries", "ranked_lists"),
     idle_without("beside thresholds", "report"),
     idle_where(
         "right_from",
@@ -159,7 +163,8 @@ class Evaluate(JobOptions):
             "NoneAUROC(0.5)", ECE. Default: the protocol's.
         calibration: What says where relevance ends, a file that "rungwise calibrate" wrote, or the folder that holds
             it. Default: the model's own, else one that learnt nothing.
-        relevance: Degrees that "rungwise relevance" wrote. Its folder, or npy or npz; scenes have theirs.
+        relevance: Degrees that "rungwise relevance" wrote. Its folder, or npy or npz, or lines of ids and degrees:
+            qrels, or a table of image, caption and degree. Scenes have theirs.
         out: Write the result as JSON here, with one value a query.
         rerank: Order the best candidates anew with this model, a saved one or a run.
         top: How many of them; default 50.
@@ -172,6 +177,15 @@ class Evaluate(JobOptions):
         false_negatives: Write candidates that are called wrong and are relevant as CSV here.
         right_from: With judgements, the mean grade from which a pair is right; default 3 of 1 to 4. Else the degree
             from which a candidate is right; default the query's least relevant annotated one.
+        write_run: Write the rankings as TREC runs here, a file for each direction: run.trec makes run.i2t.trec and
+            run.t2i.trec.
+        depth: Largest number of candidates of a query in a run; default 1000, as many as trec_eval reads.
+        write_qrels: Write what is right as TREC qrels here, a file for each direction.
+        levels: Write degrees into the qrels instead, as whole numbers from 1 to this one. Each is the nearest to this
+            number x degree / the largest degree.
+        write_degrees: Write the degrees of all pairs as a table of ids here, with every digit; relevance reads it.
+        missing_queries: What becomes of queries that ranked lists lack: refuse, or zero, which counts them 0 as
+            trec_eval -c does.
         paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
         shards: Measure the queries of each direction in so many parts, one after another or with --ray at a time.
@@ -215,6 +229,14 @@ class Evaluate(JobOptions):
     card: bool = field(default=False, metadata=ADVANCED)
     false_negatives: PathOrNone = given(None, ADVANCED | WRITTEN_FILE)
     right_from: float | None = field(default=None, metadata=ADVANCED)
+    write_run: PathOrNone = given(None, ADVANCED | WRITTEN_FILE)
+    depth: int | None = field(default=None, metadata=ADVANCED)
+    write_qrels: PathOrNone = given(None, ADVANCED | WRITTEN_FILE)
+    levels: int | None = field(default=None, metadata=ADVANCED)
+    write_degrees: PathOrNone = given(None, ADVANCED | WRITTEN_FILE)
+    missing_queries: Annotated[Literal["refuse", "zero"], tyro.conf.arg(metavar="WORD")] = field(
+        default="refuse", metadata=ADVANCED
+    )
     paper: Texts = given((), ADVANCED)
     dataset: str | None = field(default=None, metadata=ADVANCED)
     shards: int | None = field(default=None, metadata=ADVANCED)
@@ -287,8 +309,10 @@ class Evaluate(JobOptions):
     @property
     def reads_degrees(self) -> bool:
         """A measure, or a file that is written, reads degrees of relevance."""
-        files = self.report is not None or self.false_negatives is not None
-        return files or any(one.graded or one.reads_ends for one in self._parsed_measures())
+        files = (self.report, self.false_negatives, self.write_degrees, self.levels)
+        return any(one is not None for one in files) or any(
+            one.graded or one.reads_ends for one in self._parsed_measures()
+        )
 
     @property
     def judgements(self) -> tuple[Path, ...]:

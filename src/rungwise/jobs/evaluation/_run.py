@@ -41,6 +41,7 @@ from rungwise.jobs.evaluation._inputs import ScoredInputs, is_place, read_beside
 from rungwise.jobs.evaluation._options import Evaluate
 from rungwise.jobs.evaluation._origin import origin_of
 from rungwise.jobs.evaluation._positives import read_people, read_positives, refuse_beside_people
+from rungwise.jobs.evaluation._trec import refuse_trec_options, write_trec_files
 from rungwise.metrics import Measure, SimilaritySource, Total, parse_all, positives_of
 from rungwise.models.io import CARD
 from rungwise.runs import is_run_folder, keep_result
@@ -127,6 +128,7 @@ def evaluated(
     if asked.out:
         result.to_json(asked.out)
         say(f"written: {asked.out}")
+    write_trec_files(asked, scored, replace(settings, human_positives=human))
     if asked.card:
         from rungwise.models import add_evaluation  # torch, which files of numbers do not need
 
@@ -222,6 +224,7 @@ def _refuse_what_contradicts(asked: Evaluate) -> None:
         _refuse_beside_shards(asked)
     if asked.rerank is not None:
         _refuse_beside_reranking(asked)
+    refuse_trec_options(asked)
     if asked.card and not (is_place(asked.model) and Path(asked.model).is_dir()):
         raise UserError(f"--card writes into the folder of a model, which {asked.model} is not; leave --card out")
     for option, given in (
@@ -283,6 +286,7 @@ def _read_ends(measures: Iterable[str | Measure | Total]) -> bool:
 def _refuse_missing_degrees(asked: Evaluate, scored: ScoredInputs, people: Sequence[Path]) -> None:
     needing = [str(one) for one in parse_all(asked.measures or protocol_named(asked.protocol).measures) if one.graded]
     needing += ["--false-negatives"] * (asked.false_negatives is not None)
+    needing += ["--write-degrees"] * (asked.write_degrees is not None) + ["--levels"] * (asked.levels is not None)
     needing += ["--thresholds"] * bool(asked.thresholds)
     needing += ["--right-from"] * (asked.right_from is not None and not people)
     if needing and scored.relevance is None:
