@@ -21,6 +21,7 @@ from mteb.types import PromptType
 from numpy.typing import NDArray
 from PIL import Image
 from torch.utils.data import DataLoader
+from transformers.utils import logging as transformers_logging
 
 from rungwise.core import UserError, digest_of_parts, is_regular, read_json
 from rungwise.core.disk import digest_of
@@ -111,7 +112,7 @@ class MtebModel(DualEncoder):
             return np.empty((0, self._dimension), np.float32)
         rows = Dataset.from_dict({kind: values})
         batches: DataLoader[Any] = DataLoader(rows, batch_size=_BATCH, collate_fn=_batch)
-        with offline():
+        with _offline():
             found = self._model.encode(
                 batches, task_metadata=_TASK, hf_split="test", hf_subset="default", prompt_type=prompt_type,
                 show_progress_bar=False,
@@ -142,10 +143,10 @@ def load_mteb(name: str, device: str | None = None) -> MtebModel:
     try:
         meta = mteb.get_model_meta(name)
     except KeyError as error:
-        hint = str(error.args[0]).partition("Did you mean: ")[2]
+        hint = str(error.args[0]).partition("Did you mean: ")[2].rstrip("?").replace("'", "")
         raise UserError(
             f"mteb:{one_line(name, 80)}: mteb {mteb.__version__} knows no such model"
-            f"{f'; did you mean {hint}' if hint else '; mteb.get_model_metas() lists those it knows'}"
+            f"{f'; did you mean {hint}?' if hint else '; mteb.get_model_metas() lists those it knows'}"
         ) from error
     if lacking := {"text", "image"} - set(meta.modalities):
         raise UserError(
@@ -157,7 +158,7 @@ def load_mteb(name: str, device: str | None = None) -> MtebModel:
     _similarity_of(meta)
     folder = _folder(meta)
     _refuse_code(name, folder, meta)
-    with offline():
+    with _offline():
         try:
             model = meta.load_model(device=device)
         except Exception as error:  # of mteb, of the libraries that it calls, and of those that are missing
@@ -169,13 +170,17 @@ def load_mteb(name: str, device: str | None = None) -> MtebModel:
 
 
 @contextmanager
-def offline() -> Iterator[None]:
-    """A context in which the client of Hugging Face's hub asks no network."""
-    before, constants.HF_HUB_OFFLINE = constants.HF_HUB_OFFLINE, True
+def _offline() -> Iterator[None]:
+    """A context in which the client of Hugging Face's hub asks no network, and transformers draws no bars."""
+    before, bars = constants.HF_HUB_OFFLINE, transformers_logging.is_progress_bar_enabled()
+    constants.HF_HUB_OFFLINE = True
+    transformers_logging.disable_progress_bar()
     try:
         yield
     finally:
         constants.HF_HUB_OFFLINE = before
+        if bars:
+            transformers_logging.enable_progress_bar()
 
 
 def _folder(meta: ModelMeta) -> Path:
