@@ -174,13 +174,13 @@ def _offline() -> Iterator[None]:
     """A context in which the client of Hugging Face's hub asks no network, and transformers draws no bars."""
     before, bars = constants.HF_HUB_OFFLINE, transformers_logging.is_progress_bar_enabled()
     constants.HF_HUB_OFFLINE = True
-    transformers_logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         constants.HF_HUB_OFFLINE = before
         if bars:
-            transformers_logging.enable_progress_bar()
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _folder(meta: ModelMeta) -> Path:
