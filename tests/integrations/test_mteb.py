@@ -1,4 +1,4 @@
-"""Our models, search and degrees under mteb itself, whose numbers are compared with ours."""
+"""Our models, search and degrees under mteb itself. Also tests rungwise.integrations._mteb_task."""
 
 import json
 import math
@@ -263,6 +263,16 @@ def test_what_a_result_depends_on_changes_the_revision(ours: ModuleType, data: I
     ]  # fmt: skip
     tasks = [ours.DegreeTask(data, one, way, levels=levels) for one, way, levels in asked]
     assert len({one.metadata.revision for one in tasks}) == 4
+
+
+def test_a_picture_that_is_none_gets_a_line(
+    ours: ModuleType, data: ImageCaptions, degrees: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "0.png").write_bytes(b"no picture")
+    for place in (tmp_path / "0.png", tmp_path / "missing.png"):
+        spoilt = replace(data, paths=(place, *data.paths[1:]))
+        with pytest.raises(UserError, match=r"a picture cannot be read \(.*png'?\); leave it out"):
+            ours.evaluate(Shades(), ours.DegreeTask(spoilt, degrees, "t2i", levels=LEVELS))
 
 
 def test_mistakes_get_a_line(ours: ModuleType, data: ImageCaptions, degrees: Any) -> None:
