@@ -38,6 +38,7 @@ PACKAGES = {
     "rungwise.evaluation": "",
     "rungwise.grading": "",
     "rungwise.index": "",
+    "rungwise.integrations": "",
     "rungwise.jobs": "",
     "rungwise.language": "",
     "rungwise.metrics": "numpy",

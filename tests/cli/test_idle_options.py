@@ -123,6 +123,7 @@ BASES: dict[str, list[tuple[str, str]]] = {
         ("without DATA", WITHOUT_DATA),
         ("without a model", WITHOUT_DATA),
         ("without a model", WITHOUT_DATA),
+        ("for a model of mteb", "mteb:openai/clip-vit-base-patch32 photos"),
         ("without --precision auto", "model photos"),
         ("without --image-embeddings", "model photos"),
         ("without --report or --paper", "model photos"),

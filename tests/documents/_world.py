@@ -12,6 +12,8 @@ import numpy as np
 PICTURES = 100
 LABELS = ("circle", "square", "triangle", "star", "heart", "cross")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+CLIP_COMMIT = "3d74acf9a28c67741b2f4f2ea7635f0aaf6f0268"
+"""The commit of CLIP that mteb names."""
 
 LOSSES = {
     "RUNS/one": "max_of_hinges",
@@ -62,18 +64,19 @@ def publish(home: Path) -> None:
     published = Published(home / "published")
     put(published.siglip2, DEFAULT.place, home)
     put(published.sentence, "sentence-transformers/clip-ViT-B-32", home)
+    put(published.clip, "openai/clip-vit-base-patch32", home, CLIP_COMMIT)
     backbone = home / "backbone"
     backbone.mkdir()
     save_file(timm.create_model("mobilenetv2_100", pretrained=False).state_dict(), backbone / "model.safetensors")
     put(backbone, "timm/mobilenetv2_100.ra_in1k", home)
 
 
-def put(model: Path, name: str, home: Path) -> None:
-    """Keep a model's files as if they had been fetched under a name."""
+def put(model: Path, name: str, home: Path, commit: str = COMMIT) -> None:
+    """Keep a model's files as if they had been fetched under a name, as of a commit."""
     place = home / "hf" / "hub" / f"models--{name.replace('/', '--')}"
-    shutil.copytree(model, place / "snapshots" / COMMIT)
+    shutil.copytree(model, place / "snapshots" / commit)
     (place / "refs").mkdir()
-    (place / "refs" / "main").write_text(COMMIT)
+    (place / "refs" / "main").write_text(commit)
 
 
 def _draw_collections(work: Path) -> None:

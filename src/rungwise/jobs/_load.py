@@ -18,7 +18,8 @@ def load(model: AnyPath, *, device: str | None = None, altered_model: bool = Fal
     """Load a model: the folder of one or of a run, or the name of a published one.
 
     Args:
-        model: Folder, hub repository, or a published model (``hf:``, ``open_clip:`` or ``st:`` and a folder or a name).
+        model: Folder, hub repository, or a published model (``hf:``, ``open_clip:`` or ``st:`` and a folder or a name,
+            or ``mteb:`` and a name that mteb knows, whose files are on this machine).
         device: Where it computes, such as cpu or cuda; default cuda where there is one.
         altered_model: Take a model whose files are not as its SHA256SUMS says.
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rungwise.core import UserError
+from rungwise.core import UserError, require
 from rungwise.encoders.pretrained import ModelSource
 from rungwise.jobs._terminal import chosen_device, say
 from rungwise.parts import import_named
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 DEFAULT = ModelSource("hf", "google/siglip2-base-patch32-256")
 """Model that ``rungwise index`` takes by default: fast on a processor, with many languages."""
+_MTEB = "mteb:"
+"""Prefix of the name of a model of mteb."""
 _ABOUT_DEFAULT = "SigLIP 2 by Google: many languages, Apache-2.0, 1.5 GB, fetched once"
 """Facts about the default model: the licence is that of its family, the size is computed from its parameters."""
 
@@ -84,6 +86,8 @@ def read_model(name: str | PairScorer, device: str | None, *, altered: bool) -> 
 
     if not isinstance(name, str):
         return name
+    if name.startswith(_MTEB):
+        return _of_mteb(name, device)
     name = model_of(name)
     with _said_by_option():
         return load(name, _device(name, device), altered=altered)
@@ -97,15 +101,27 @@ def read_dual_encoder(name: str | PairScorer, device: str | None, *, altered: bo
         if not isinstance(name, DualEncoder):
             raise UserError(f"{type(name).__name__}: is a model without vectors; only a dual encoder is indexed")
         return name
+    if name.startswith(_MTEB):
+        return _of_mteb(name, device)
     name = model_of(name)
     with _said_by_option():
         return load_dual_encoder(name, _device(name, device), altered=altered)
+
+
+def _of_mteb(name: str, device: str | None) -> DualEncoder:
+    """Load a model of mteb from this machine."""
+    require("mteb", f"{name}: a model of mteb")
+    from rungwise.integrations.mteb import load_mteb
+
+    return load_mteb(name.removeprefix(_MTEB), chosen_device(device))
 
 
 def model_files(name: str) -> ModelFiles | None:
     """Files of a model, by its name; None where they do not hold all of it."""
     from rungwise.models import ModelFiles
 
+    if name.startswith(_MTEB):
+        return None
     with _said_by_option():
         return ModelFiles.of(name)
 
@@ -143,6 +159,8 @@ def load_in_worker(modules: tuple[str, ...], name: str, device: str | None, alte
         from rungwise.encoders import computed_in
 
         _FOR_GOOD.enter_context(computed_in("bfloat16"))
+    if name.startswith(_MTEB):
+        return _of_mteb(name, device)
     with _said_by_option():
         return load_dual_encoder(name, device, altered=altered)
 

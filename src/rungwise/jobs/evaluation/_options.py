@@ -126,6 +126,11 @@ IDLE_CASES = (
     idle_where(
         "device altered_model precision least_cosine cache", lambda asked: not asked.runs_a_model, _NO_MODEL, _BOTH
     ),
+    idle_where(
+        "altered_model precision least_cosine cache",
+        lambda asked: asked.runs_mteb_alone,
+        "for a model of mteb, which encodes in its own way",
+    ),
     idle_where("least_cosine", lambda asked: asked.precision != "auto", "without {precision} auto", _BOTH),
     idle_without("similarity_function", "image_embeddings"),
 )
@@ -142,8 +147,9 @@ class Evaluate(JobOptions):
 
     Attributes:
         model: Folder or name of a model. It may be a run, which keeps the result, a hub repository, or a published
-            model (hf:, open_clip: or st:, and a folder or a name), or the mean of several (average: and their folders,
-            with commas between them); left out where scores come as files.
+            model (hf:, open_clip: or st:, and a folder or a name; mteb: and a name that mteb knows, from this machine),
+            or the mean of several (average: and their folders, with commas between them); left out where scores come
+            as files.
         data: Folder or caption file. It gives ids, captions, and which caption belongs to which picture.
         image_embeddings: One vector a picture: npy, npz, safetensors or Parquet (with ids in a column "id").
         text_embeddings: One vector a caption.
@@ -300,6 +306,13 @@ class Evaluate(JobOptions):
     def runs_a_model(self) -> bool:
         """A model is run: the one that is measured, one that reranks, or one beside it in the report."""
         return self.has_model or self.rerank is not None or len(self.beside) == 1
+
+    @property
+    def runs_mteb_alone(self) -> bool:
+        """The models that are run are all of mteb."""
+        named = (self.model if self.has_model else None, self.rerank, *(self.beside if len(self.beside) == 1 else ()))
+        models = [one for one in named if one is not None]
+        return bool(models) and all(isinstance(one, str) and one.startswith("mteb:") for one in models)
 
     @property
     def reads_ends(self) -> bool:
