@@ -172,7 +172,7 @@ class Evaluate(JobOptions):
         false_negatives: Write candidates that are called wrong and are relevant as CSV here.
         right_from: With judgements, the mean grade from which a pair is right; default 3 of 1 to 4. Else the degree
             from which a candidate is right; default the query's least relevant annotated one.
-        paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
+        paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r, or today for rows of present systems.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
         shards: Measure the queries of each direction in so many parts, one after another or with --ray at a time.
             Embeddings and similarities in npy files then stay in their files, which may be larger than memory.
