@@ -1,4 +1,4 @@
-"""Small folders in the layouts of benchmarks, of plain pictures that :mod:`tests.colour_model` knows by their colours."""
+"""Small folders in the layouts of benchmarks, of plain pictures that the colour model knows."""
 
 from __future__ import annotations
 

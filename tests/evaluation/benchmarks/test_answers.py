@@ -1,4 +1,7 @@
-"""Numbers of each benchmark against loops over the papers' equations. Also tests rungwise.evaluation.benchmarks._questions."""
+"""Numbers of each benchmark against loops over the papers' equations.
+
+Also tests rungwise.evaluation.benchmarks._questions.
+"""
 
 import json
 from collections import defaultdict
@@ -63,7 +66,7 @@ def test_sugarcrepe_has_accuracies_and_means_of_kinds(tmp_path, scored):
     means = {category: np.mean(values) for category, values in own.items()}
     assert result["accuracy(add)"] == pytest.approx((means["add_att"] + means["add_obj"]) / 2)
     assert result["accuracy(swap)"] == means["swap_att"]
-    assert result["accuracy"] == pytest.approx(np.mean(sum(own.values(), [])))
+    assert result["accuracy"] == pytest.approx(np.mean([one for values in own.values() for one in values]))
     assert result.means["accuracy(add)"] == ("accuracy(add_att)", "accuracy(add_obj)")
 
 

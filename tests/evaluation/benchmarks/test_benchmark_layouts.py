@@ -34,7 +34,7 @@ def rewrite(path: Path, change) -> None:
 def test_each_layout_is_recognised_and_no_other_folder(layout, tmp_path):
     assert benchmark_layout(FOLDERS[layout](tmp_path / "one")) == layout
     colour_pictures(tmp_path / "photos", ["red", "blue"])
-    (tmp_path / "photos/captions.jsonl").write_text('{"image": "0-red.png", "caption": "A red thing."}\n')
+    (tmp_path / "photos/captions.json").write_text('[{"image": "0-red.png", "caption": "A red thing."}]')
     assert benchmark_layout(tmp_path / "photos") is None
     with pytest.raises(UserError, match="no benchmark is recognised here"):
         read_benchmark(tmp_path / "photos")
@@ -94,7 +94,7 @@ def test_a_missing_picture_leaves_its_questions_out_and_is_listed(tmp_path):
         (circo, "annotations/val.json", lambda found: found[0].pop("relative_caption"), "no 'relative_caption'"),
         (circo, "annotations/val.json", lambda found: found[0].update(gt_img_ids={}), "gt_img_ids is no list"),
         (circo, "annotations/val.json", lambda found: found[0].update(gt_img_ids=[13, "a"]), "no whole number"),
-        (mmeb, "Colours.jsonl", lambda found: found[0].update(tgt_text=[], tgt_img_path=[]), "0 texts and 1 pictures"),
+        (mmeb, "Colours.jsonl", lambda found: found[0].update(tgt_text=[], tgt_img_path=[]), "0 texts and 0 pictures"),
         (mmeb, "Colours.jsonl", lambda found: found[0].update(tgt_text=None, tgt_img_path=None), "no list 'tgt_text'"),
         (mmeb, "Colours.jsonl", lambda found: found[0].update(tgt_text=["red"]), "1 texts and 3 pictures"),
         (mmeb, "Colours.jsonl", lambda found: found[0].update(tgt_text=["red"] * 3), "no candidate is wrong"),
@@ -157,6 +157,18 @@ def test_circos_list_of_pictures_may_be_damaged(tmp_path):
         info.write_text(json.dumps(content))
         with pytest.raises(UserError, match="has no list images with an id each"):
             read_benchmark(tmp_path)
+    info.unlink()
     rewrite(tmp_path / "annotations/val.json", lambda found: found.clear())
-    with pytest.raises(UserError, match="has no files of CIRCO"):
+    with pytest.raises(UserError, match="its files hold no questions"):
         read_benchmark(tmp_path, "circo")
+
+
+@pytest.mark.parametrize(("make", "file"), [(winoground, "examples.jsonl"), (mmeb, "Colours.jsonl")])
+def test_a_named_layout_says_which_name_every_entry_lacks(make, file, tmp_path):
+    make(tmp_path)
+    (tmp_path / file).write_text('{"a": 1}\n')
+    if make is mmeb:
+        (tmp_path / "Changed/test-00000-of-00001.parquet").unlink()
+    assert benchmark_layout(tmp_path) is None
+    with pytest.raises(UserError, match=f"1 with unusable entry.*the first: {file}, line 1"):
+        read_benchmark(tmp_path, make.__name__)

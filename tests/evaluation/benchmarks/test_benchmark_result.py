@@ -13,7 +13,7 @@ def result() -> BenchmarkResult:
     values = {"P@1(a)": (0.0, 100.0, 100.0, 100.0), "P@1(b)": (100.0, 0.0)}
     numbers = {"P@1": 62.5, "P@1(a)": 75.0, "P@1(b)": 50.0}
     return BenchmarkResult(
-        "mmeb", numbers, dict.fromkeys(numbers, "percent"), "mmeb: first is right", "folder", "d" * 64, "m" * 64, 3, "0.2.0",
+        "mmeb", numbers, dict.fromkeys(numbers, "percent"), "mmeb: first", "folder", "d" * 64, "m" * 64, 3, "0.2.0",
         ("2 placeholders",), {"missing picture": 1}, {"P@1": ("P@1(a)", "P@1(b)")}, values,
         {"P@1(a)": ("1", "2", "3", "4"), "P@1(b)": ("1", "2")},
     )  # fmt: skip

@@ -76,6 +76,7 @@ def test_circo_is_asked_with_the_sum_of_picture_and_text(tmp_path):
                 found += 1
                 precision += found / (place + 1)
         assert result.per_question["mAP@5"][at] == pytest.approx(100 * precision / len(entry["gt_img_ids"]), abs=1e-4)
+    assert rungwise.evaluate(model, tmp_path, split="val", quiet=True) == result
     with pytest.raises(UserError, match="needs a model with vectors.*give a dual encoder"):
         rungwise.evaluate(PairsOfColours(), tmp_path, quiet=True)
 

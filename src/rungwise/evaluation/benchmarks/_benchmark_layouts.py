@@ -38,7 +38,7 @@ def benchmark_layout(place: Path) -> str | None:
     ('sugarcrepe', None)
     """
     try:
-        return next((layout for layout, find in _FIND.items() if find(place)), None)
+        return next((layout for layout, find in _FIND.items() if find(place, _holds)), None)
     except (UserError, OSError):
         return None  # a guess; whoever reads the folder says what is wrong with it
 
@@ -48,7 +48,7 @@ def read_benchmark(place: Path, layout: str | None = None) -> Benchmark:
 
     Args:
         place: The folder or file.
-        layout: One of :data:`BENCHMARKS`; by default it is recognised.
+        layout: One of :data:`BENCHMARKS`, whose files are then known by their names; by default it is recognised.
 
     Raises:
         UserError: If it is no benchmark, a file is damaged, or no question can be asked.
@@ -56,11 +56,12 @@ def read_benchmark(place: Path, layout: str | None = None) -> Benchmark:
     require_there(place)
     if layout is not None and layout not in BENCHMARKS:
         raise UserError(f"layout {layout!r}: no such benchmark; there are {', '.join(BENCHMARKS)}")
+    holds = _holds if layout is None else _named
     layout = layout or benchmark_layout(place)
     if layout is None:
         known = "; ".join(BENCHMARKS.values())
         raise UserError(f"{place}: no benchmark is recognised here ({known}); name its layout, or give another folder")
-    paths = _FIND[layout](place)
+    paths = _FIND[layout](place, holds)
     if not paths:
         raise UserError(f"{place}: has no files of {BENCHMARKS[layout]}; give another folder, or leave the layout out")
     root = place if place.is_dir() else place.parent
@@ -93,40 +94,47 @@ def _holds(path: Path, *words: str) -> bool:
     return all(f'"{word}"'.encode() in head for word in words)
 
 
-def _winoground(place: Path) -> list[Path]:
+def _named(path: Path, *words: str) -> bool:
+    """What stands for :func:`_holds` where a layout was asked for: the names of its files are enough."""
+    return True
+
+
+_Holds = Callable[..., bool]
+
+
+def _winoground(place: Path, holds: _Holds) -> list[Path]:
     found = [
         path
         for folder in (place, place / "data")
         for path in _files(folder)
-        if (path.name == "examples.jsonl" or path.suffix == ".parquet") and _holds(path, *PAIRED)
+        if (path.name == "examples.jsonl" or path.suffix == ".parquet") and holds(path, *PAIRED)
     ]
     jsonl = [path for path in found if path.suffix == ".jsonl"]
     return jsonl[:1] or found
 
 
-def _sugarcrepe(place: Path) -> list[Path]:
+def _sugarcrepe(place: Path, holds: _Holds) -> list[Path]:
     for folder in (place, place / "data"):
         named = [path for path in _files(folder) if CATEGORY.fullmatch(path.name)]
-        if found := [path for path in named if _holds(path, "negative_caption")]:
+        if found := [path for path in named if holds(path, "negative_caption")]:
             return found
     return []
 
 
-def _circo(place: Path) -> list[Path]:
+def _circo(place: Path, holds: _Holds) -> list[Path]:
     for folder in (place / "annotations", place):
         named = [path for path in _files(folder) if path.name in ("val.json", "test.json")]
-        if found := [path for path in named if _holds(path, "reference_img_id", "relative_caption")]:
+        if found := [path for path in named if holds(path, "reference_img_id", "relative_caption")]:
             return found
     return []
 
 
-def _mmeb(place: Path) -> list[Path]:
-    return [
-        path for path in _files(place, 2) if path.suffix in (".jsonl", ".parquet") and _holds(path, ASKED[0], ASKED[2])
-    ]
+def _mmeb(place: Path, holds: _Holds) -> list[Path]:
+    tables = [path for path in _files(place, 2) if path.suffix in (".jsonl", ".parquet")]
+    return [path for path in tables if holds(path, ASKED[0], ASKED[2])]
 
 
-_FIND: Mapping[str, Callable[[Path], list[Path]]] = {
+_FIND: Mapping[str, Callable[[Path, _Holds], list[Path]]] = {
     "winoground": _winoground,
     "sugarcrepe": _sugarcrepe,
     "circo": _circo,

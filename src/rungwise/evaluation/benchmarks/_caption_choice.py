@@ -62,7 +62,9 @@ def _cells(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         rows = file.rows(own)
         for group, size in enumerate(file.group_sizes):
             for row in range(size):
-                cells: dict[str, Picture] = {name: ParquetCell(path, group, row, name) for name in PAIRED[:2]}
+                cells: dict[str, Picture] = {
+                    name: ParquetCell(path, group, row, name) for name in PAIRED[:2] if name in file.schema.names
+                }
                 yield f"{path.name}, row {row} of row group {group}", {**next(rows), **cells}
 
 

@@ -223,8 +223,10 @@ class Gathered:
     def benchmark(self, layout: str, name: str, *, one_gallery: bool = False) -> Benchmark:
         """What was collected; a UserError if there is no question."""
         if not self.questions:
-            first = self.issues[0] if self.issues else Issue("no entries", name)
-            counted = "; ".join(f"{count:,} with {reason}" for reason, count in self.left_out.items()) or "no entries"
+            if not self.issues:
+                raise UserError(f"{name}: its files hold no questions; download them again")
+            first = self.issues[0]
+            counted = "; ".join(f"{count:,} with {reason}" for reason, count in self.left_out.items())
             raise UserError(
                 f"{name}: none of its questions can be asked ({counted}); the first: {first.where}: {first.detail};"
                 " put or link the pictures into the folder, or correct the file"
