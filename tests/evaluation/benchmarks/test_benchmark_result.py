@@ -103,3 +103,16 @@ def test_what_was_not_measured_is_named(result):
         result["group"]
     with pytest.raises(KeyError, match="no values per question"):
         result.per_query("P@1")
+
+
+def test_many_data_sets_print_in_few_lines():
+    names = [f"P@1(a data set of number {number})" for number in range(2000)]
+    numbers = dict.fromkeys(names, 50.0)
+    result = BenchmarkResult(
+        "mmeb", numbers, dict.fromkeys(names, "percent"), data_name="folder " * 100, left_out={"missing picture": 10**9},
+        warnings=("a long warning " * 50,) * 500, per_question=dict.fromkeys(names, (0.0, 100.0)),
+    )  # fmt: skip
+    lines = repr(result).splitlines()
+    assert len(lines) < 6
+    assert max(map(len, lines)) <= 120
+    assert "(2,000)" in lines[1]
