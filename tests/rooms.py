@@ -86,7 +86,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     ),
     "evaluation": (
         "inputs", "protocols", "sharding", "statistics", "judgements", "evaluation_settings", "result_file", "result",
-        "comparison", "evaluate", "trec_files", "tables", "analysis", "report",
+        "comparison", "evaluate", "tables", "analysis", "report", "benchmarks",
     ),
     "index": (
         "filters", "stores", "items", "query", "ranking", "answers", "update", "layout", "reader", "index", "cutoff",

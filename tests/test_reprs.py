@@ -15,6 +15,7 @@ from rungwise.core.output import MOST_LINES
 from rungwise.data import ImageCaptions, read
 from rungwise.data.files import FeatureRows
 from rungwise.evaluation import Comparison, Result, compare, evaluate
+from rungwise.evaluation.benchmarks import BenchmarkResult
 from rungwise.evaluation.inputs import RankedLists
 from rungwise.evaluation.tables import ResultTable, paper_table
 from rungwise.index import Answer
@@ -31,7 +32,7 @@ _LISTS = re.compile(r"tuple\[[^\[\]]*(\[.*\])?, \.\.\.\]|Sequence|list\[|frozens
 _ARRAYS = re.compile(
     r"NDArray|ArrayLike|Tensor|Block\b|Vectors|Positions|Values\b|Scores\b|Integers|Ratings|ImageInputs"
 )
-OWN_FORM = (Answer, Comparison, CurvePlot, ImageCaptions, Result, ResultTable, Run, StudyOutcome)
+OWN_FORM = (Answer, BenchmarkResult, Comparison, CurvePlot, ImageCaptions, Result, ResultTable, Run, StudyOutcome)
 """Values whose text is made of their parts; real ones are tried."""
 
 

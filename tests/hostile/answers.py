@@ -174,6 +174,20 @@ def of_result(root: Path) -> Answer:
     return {"main": [dict(first.numbers), first.per_query("i2t/R@1").tolist(), repr(found.differences)]}
 
 
+def of_benchmark(root: Path) -> Answer:
+    from rungwise.evaluation.benchmarks import read_benchmark
+
+    found = read_benchmark(root)
+    return {"main": [found.layout, found.content_hash(), sorted(found.left_out.items())], "issues": len(found.issues)}
+
+
+def of_benchmark_result(root: Path) -> Answer:
+    from rungwise.evaluation.benchmarks import BenchmarkResult
+
+    found = BenchmarkResult.from_json(root / "result.json")
+    return {"main": [dict(found.numbers), {name: list(own) for name, own in found.per_question.items()}]}
+
+
 def of_calibration(path: Path) -> Answer:
     from rungwise.calibration import Calibration
 

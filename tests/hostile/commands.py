@@ -30,7 +30,7 @@ from tests.hostile.damage import damages
 from tests.hostile.files import _last, _remove
 from tests.hostile.forked import Outcome, end_with_the_parent, outcomes, without_privileges
 from tests.hostile.places import FILES, FOLDERS, Place
-from tests.hostile.readers import collections
+from tests.hostile.readers import benchmarks, collections
 
 FAMILY = "commands"
 
@@ -71,7 +71,7 @@ def commands() -> list[Command]:
     graded = ("--measures", "CS@10")  # takes degrees below 0, as the similarities have
     found = [
         *(Command("inspect", ("inspect", f"{{}}/{one.folder}"), (one.folder,), (f"{one.folder}/{one.files[0]}",),
-                  (one.folder,)) for one in collections()),
+                  (one.folder,)) for one in (*collections(), *benchmarks())),
         Command("train", ("train", "{}/run/config.yaml", "{}/csv", "--out", "{}/new", "--cache", "{}/cache"),
                 ("run", "csv"), ("run/config.yaml", "csv/captions.csv"), ("csv",)),
         Command("train --resume", ("train", "{}/run/config.yaml", "{}/csv", "--out", "{}/run", "--cache", "{}/cache",
@@ -79,6 +79,9 @@ def commands() -> list[Command]:
                 ("run", "csv"), ("run/checkpoint.safetensors", "run/config.yaml"), ("run",)),
         Command("evaluate a model", ("evaluate", "{}/run/model", "{}/csv", "--split", "all", "--cache", "{}/cache"),
                 ("run", "csv"), (*model, picture), ("run/model",)),
+        Command("evaluate a benchmark", ("evaluate", "{}/run/model", "{}/winoground", "--cache", "{}/cache"),
+                ("run", "winoground"), ("winoground/examples.jsonl", "winoground/images/ex_0_img_0.png"),
+                ("winoground",)),
         *(Command("evaluate embeddings", (*evaluate, "--image-embeddings", f"{{}}/evaluation/vectors.{kind}",
                                           "--text-embeddings", "{}/evaluation/vectors.npy"),
                   ("evaluation",), (f"evaluation/vectors.{kind}",)) for kind in ("npz", "safetensors", "parquet")),

@@ -12,6 +12,8 @@ import numpy as np
 
 from tests.hostile import world
 from tests.hostile.answers import (
+    of_benchmark,
+    of_benchmark_result,
     of_calibration,
     of_checkpoint,
     of_collection,
@@ -60,7 +62,7 @@ class Subject:
 
 
 def subjects() -> list[Subject]:
-    return [*collections(), *_brought(), *_models_of_others(), *_own()]
+    return [*collections(), *benchmarks(), *_brought(), *_models_of_others(), *_own()]
 
 
 def collections() -> list[Subject]:
@@ -91,6 +93,22 @@ def collections() -> list[Subject]:
         collection("text_files", "0-red.txt", "0-red.xmp", f"{world.NAMES[1]}.json", f"{world.NAMES[2][:-4]}.json",
                    ".rungwiseignore"),
     ]  # fmt: skip
+
+
+def benchmarks() -> list[Subject]:
+    """One of each layout that is read as a benchmark."""
+
+    def benchmark(folder: str, *files: str, cover: Cover = "nothing") -> Subject:
+        return Subject(f"benchmark, {folder}", folder, files, of_benchmark, cover, whole=True)
+
+    info = "COCO2017_unlabeled/annotations/image_info_unlabeled2017.json"
+    return [
+        benchmark("winoground", "examples.jsonl"),
+        benchmark("winoground_parquet", "data/test-00000-of-00001.parquet", cover="structure"),
+        benchmark("sugarcrepe", "add_att.json"),
+        benchmark("circo", "annotations/val.json", info),
+        benchmark("mmeb", "Colours.jsonl", "Changed/test-00000-of-00001.parquet"),
+    ]
 
 
 def _brought() -> list[Subject]:
@@ -225,6 +243,7 @@ def _own() -> list[Subject]:
         Subject("feature cache", "caches", ("rows-2/rows.bin", "rows-2/keys.bin"), of_rows, "seal"),
         Subject("document frequencies", "words", ("frequencies.npz",), frequencies, "structure"),
         Subject("result", "evaluation", ("first.json",), of_result, "structure"),
+        Subject("benchmark's result", "benchmark_result", ("result.json",), of_benchmark_result, "seal"),
         Subject("calibration", "calibrations", ("calibration.json",),
                 lambda root: of_calibration(root / "calibration.json"), "structure"),
         Subject("fitted combination", "calibrations", ("fit.json",), lambda root: of_fit(root / "fit.json"), "seal"),

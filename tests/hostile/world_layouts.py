@@ -1,4 +1,4 @@
-"""One small good example of each layout of others: COCO, Wikipedia, labels, datasets, WebDataset, WordNet."""
+"""One small good example of each layout of others: COCO, Wikipedia, labels, datasets, WordNet, questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests import odd_folder
+from tests import benchmark_folders, odd_folder
 from tests.hostile import world
 
 
@@ -23,6 +23,19 @@ def make(root: Path) -> None:
     _make_webdataset(root / "webdataset", pictures)
     _make_text_files(root / "text_files")
     _make_wordnet(root / "wordnet")
+    _make_benchmarks(root)
+
+
+def _make_benchmarks(root: Path) -> None:
+    """A folder of each layout, and a result."""
+    from rungwise.evaluation.benchmarks import evaluate_benchmark, read_benchmark
+
+    for layout, make in benchmark_folders.FOLDERS.items():
+        make(root / layout)
+    benchmark_folders.winoground(root / "winoground_parquet", parquet=True)
+    found = evaluate_benchmark(read_benchmark(root / "mmeb"), lambda question: np.arange(len(question.candidates)))
+    (root / "benchmark_result").mkdir()
+    found.to_json(root / "benchmark_result/result.json")
 
 
 def _make_coco(folder: Path) -> None:

@@ -15,6 +15,7 @@ from rungwise.jobs.evaluation import IDLE_CASES, Evaluate
 from rungwise.parts import named_modules
 
 if TYPE_CHECKING:
+    from rungwise.evaluation.benchmarks import BenchmarkResult
     from rungwise.jobs.evaluation import Shown
 
 _EXAMPLES = (
@@ -31,7 +32,8 @@ class EvaluateCommand(Evaluate):
     """How well a model ranks the captions of pictures and the pictures of captions.
 
     Give MODEL DATA, or DATA and files of scores, or files of scores alone. A result that evaluate --out wrote may stand
-    in place of a model, and is printed anew.
+    in place of a model, and is printed anew. Of a folder that holds a benchmark (Winoground, SugarCrepe, CIRCO, MMEB),
+    its own measures are printed, always with intervals.
 
     FILE:KEY names one array of several.
 
@@ -56,13 +58,26 @@ class EvaluateCommand(Evaluate):
 def main(arguments: list[str]) -> int:
     """Evaluate, print and write the result."""
     asked = parse(EvaluateCommand, with_ray(arguments), "rungwise evaluate", examples=_EXAMPLES)
-    from rungwise.jobs.evaluation import evaluated
+    from rungwise.jobs.evaluation import benchmark_evaluated, benchmark_of, evaluated
 
     modules = [word for name in named_modules() for word in ("--module", name)]
     typed = join(["rungwise", "evaluate", *arguments, *modules])
     with messages_apart(asked.format != "table"):
+        if (layout := benchmark_of(asked)) is not None:
+            _print_benchmark(asked, benchmark_evaluated(asked, layout))
+            return 0
         evaluated(asked, intervals=asked.intervals, show=lambda shown: _print(asked, shown), command=typed)
     return 0
+
+
+def _print_benchmark(asked: EvaluateCommand, result: BenchmarkResult) -> None:
+    from rungwise.core.output import printable
+    from rungwise.evaluation.benchmarks import format_benchmark, render_benchmark
+
+    if asked.format == "table":
+        console.print(render_benchmark(result, result.intervals()))
+    else:
+        print(printable(format_benchmark(result, asked.format)))
 
 
 def _print(asked: EvaluateCommand, shown: Shown) -> None:

@@ -17,12 +17,6 @@ from ._result import Reranking as Reranking
 from ._result import Result as Result
 from ._result import verify as verify
 from ._sharding import Shards as Shards
-from ._trec_files import DEPTH as DEPTH
-from ._trec_files import levels_of as levels_of
-from ._trec_files import write_degrees as write_degrees
-from ._trec_files import write_levels as write_levels
-from ._trec_files import write_qrels as write_qrels
-from ._trec_files import write_run as write_run
 from .analysis import Diagnostics as Diagnostics
 from .analysis import FalseNegative as FalseNegative
 from .analysis import diagnose as diagnose
@@ -48,7 +42,13 @@ from .judgements import JudgementRecord as JudgementRecord
 from .judgements import positives_from_json as positives_from_json
 from .judgements import positives_from_labels as positives_from_labels
 from .judgements import read_human_positives as read_human_positives
+from .report import DEPTH as DEPTH
+from .report import levels_of as levels_of
 from .report import report_page as report_page
+from .report import write_degrees as write_degrees
+from .report import write_levels as write_levels
+from .report import write_qrels as write_qrels
+from .report import write_run as write_run
 from .statistics import ByClass as ByClass
 from .statistics import ClassNumbers as ClassNumbers
 from .statistics import Interval as Interval

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from rungwise.cli import main
+from tests.benchmark_folders import FOLDERS
 from tests.odd_files import on_posix, put
 
 
@@ -185,3 +186,16 @@ def test_it_ends_with_the_commands_to_run_next(
     assert shown == [command.replace("FOLDER", str(folder)) for command in commands]
     untrained = ("captions.csv" in files and splits != "test" and TRAINED[0] not in commands) or not commands
     assert ("too little to train a model on: " in said) == untrained
+
+
+@pytest.mark.parametrize("layout", FOLDERS)
+def test_a_benchmark_is_named_and_counted(layout: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = FOLDERS[layout](tmp_path)
+    next(folder.rglob("*img_0.png" if layout == "winoground" else "*.*g")).unlink()
+    assert main(["inspect", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert f"{folder}: a benchmark" in told.replace("\n", " ")
+    assert "missing picture" in told
+    assert "evaluate MODEL" in told
+    assert main(["inspect", str(folder), "--layout", layout]) == 0
+    assert f"--layout {layout}" in capsys.readouterr().out

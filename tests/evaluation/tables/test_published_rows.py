@@ -6,6 +6,7 @@ import pytest
 
 from rungwise.core import UserError
 from rungwise.evaluation import PAPERS, PROTOCOLS, evaluate, printed, published, published_beside
+from rungwise.evaluation.tables import TODAY, paper_table, sources_of
 from rungwise.metrics import parse
 
 
@@ -102,3 +103,42 @@ def test_correlations_with_people_are_printed_and_are_no_rankings():
 
 def test_rows_of_fixed_features_say_so():
     assert all(bool(row.features) == (paper == "cmal2r") for paper in PAPERS for row in published(paper))
+
+
+def test_rows_of_today_say_where_they_come_from_and_which_were_not_looked_up():
+    rows = published(TODAY)
+    assert all(row.source and row.looked_up for row in rows)
+    assert all(bool(row.date) == (row.looked_up != "from notes, not looked up") for row in rows)
+    assert [row.facts["method"] for row in rows if not row.date] == ["DFN"]
+    assert not any(row.origin for paper in PAPERS if paper != TODAY for row in printed(paper))
+
+
+def test_sums_of_today_are_those_of_their_recalls():
+    rows = [row for row in published(TODAY) if "rsum" in row.numbers]
+    assert len(rows) == 6
+    for row in rows:
+        recalls = [value for name, value in row.numbers.items() if "/R@" in name]
+        assert len(recalls) == 6
+        assert row.numbers["rsum"] == pytest.approx(sum(recalls), abs=0.11), row
+
+
+def test_rows_of_today_stand_beside_a_result_of_their_protocol_alone():
+    rows = published_beside(result_of("coco-5k", 5000), TODAY)
+    assert {row.facts["method"] for row in rows} >= {"CLIP", "SigLIP 2", "PE core", "BEiT-3", "D2S-VSE"}
+    assert {(row.dataset, row.test_images) for row in rows} == {("coco", 5000)}
+    assert {row.facts["finetuned"] for row in rows} == {"yes", "no"}
+    with pytest.raises(UserError, match="coco-5k is coco.s, not flickr30k"):
+        published_beside(result_of("coco-5k", 5000), TODAY, dataset="flickr30k")
+
+
+def test_a_table_of_today_notes_each_source():
+    table = paper_table(TODAY, "2")
+    notes = [table.notes[note - 1] for block in table.blocks for line in block.lines for note in line.notes]
+    assert set(notes) == set(table.notes) == {row.origin for row in published(TODAY) if row.table == "Table 2"}
+
+
+def test_a_result_beside_rows_of_today_names_their_sources():
+    rows = published_beside(result_of("flickr30k-1k", 1000), TODAY)
+    below = sources_of(rows)
+    assert below[0].startswith("today: ")
+    assert any(line.startswith("VSE-infinity: README of woodfrog/vse_infty on GitHub") for line in below)

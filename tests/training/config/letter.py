@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rungwise.evaluation.tables import PAPERS, matching
+from rungwise.evaluation.tables import PAPERS, TODAY, matching
 from rungwise.training.config import Preset, TrainConfig, presets
 
 PRINTED = Path(__file__).with_name("printed_settings.csv")
 TITLES = {"vsepp": "VSE++", "ladder_loss": "Ladder loss", "sam": "SAM", "cmal2r": "CMAL2R", "convse": "ConVSE"}
-assert set(TITLES) == set(PAPERS)
+assert set(TITLES) == set(PAPERS) - {TODAY}
 
 Value = Callable[[Preset], Any]
 
@@ -810,7 +810,7 @@ def standing_for(paper: str) -> tuple[Preset, ...]:
 
 def meant(line: Line, paper: str) -> tuple[Preset, ...]:
     """The presets that a line is about: of a paper, or of all papers where it is empty."""
-    papers = (paper,) if paper else tuple(PAPERS)
+    papers = (paper,) if paper else tuple(TITLES)
     found = {one.name: one for name in papers for one in standing_for(name)}
     own = {"vsepp": VSE, "ladder_loss": ("cvsepp",), "cmal2r": ("cmal2r",), "convse": CONVSE}.get(paper, ())
     return tuple(one for one in found.values() if one.system in (line.systems or own))

@@ -67,6 +67,9 @@ def main(arguments: list[str]) -> int:
     asked = parse(Inspect, arguments, "rungwise inspect", examples=_EXAMPLES)
     if not asked.data:
         raise UserError("name a folder or a file of captions, such as rungwise inspect photos")
+    if (layout := _benchmark(asked)) is not None:
+        _print_benchmark(asked, layout)
+        return 0
     from rungwise.data import inspect, read, render
     from rungwise.data.pictures import contact_sheet
 
@@ -97,6 +100,33 @@ def main(arguments: list[str]) -> int:
     for line in _next(asked, data):
         say(line)
     return 0
+
+
+def _benchmark(asked: Inspect) -> str | None:
+    """Layout of a benchmark that one folder or file holds; None for a collection."""
+    from rungwise.evaluation.benchmarks import BENCHMARKS, benchmark_layout
+
+    if len(asked.data) > 1 or asked.layout is not None:
+        return asked.layout if asked.layout in BENCHMARKS else None
+    return benchmark_layout(asked.data[0])
+
+
+def _print_benchmark(asked: Inspect, layout: str) -> None:
+    from rungwise.evaluation.benchmarks import BENCHMARKS, read_benchmark
+    from rungwise.jobs import say_issues
+
+    place = asked.data[0]
+    found = read_benchmark(place, asked.layout)
+    say(f"{place}: a benchmark ({BENCHMARKS[layout]})")
+    say(f"{len(found.questions):,} questions, {len(found.texts):,} texts, {len(found.pictures):,} pictures")
+    for reason, count in found.left_out.items():
+        say(f"left out: {count:,} with {reason}")
+    for warning in found.warnings:
+        say(warning)
+    say_issues(found.issues)
+    say("next, measure a model on it:")
+    named = "" if asked.layout is None else f" --layout {quote(asked.layout)}"
+    say(f"  {program()} evaluate MODEL {pasted(place)}{named}")
 
 
 def _next(asked: Inspect, data: ImageCaptions) -> Iterator[str]:

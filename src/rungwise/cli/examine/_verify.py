@@ -139,6 +139,7 @@ def _of_file(path: Path) -> tuple[str, Iterator[Check]] | None:
     from rungwise.core.disk.sealed_lines import a_sealed_line
     from rungwise.evaluation import FORMAT
     from rungwise.evaluation import verify as verify_result
+    from rungwise.evaluation.benchmarks import BenchmarkResult
     from rungwise.relevance.combine import read_fit
     from rungwise.relevance.human import is_judgement_line
     from rungwise.relevance.storage import pair_cache
@@ -156,6 +157,10 @@ def _of_file(path: Path) -> tuple[str, Iterator[Check]] | None:
         return "a result", verify_result(path)
     looks: dict[object, tuple[str, Callable[[], str]]] = {
         "rungwise-calibration": ("a calibration", lambda: str(Calibration.load(path))),
+        BenchmarkResult.format: (
+            "a benchmark's result",
+            lambda: f"{len(BenchmarkResult.from_json(path).numbers)} numbers",
+        ),
         "rungwise-combination": ("weights of sources", lambda: f"of {', '.join(read_fit(path).names)}"),
     }
     if form not in looks:

@@ -1,4 +1,4 @@
-"""A result as one HTML file that needs no other."""
+"""What an evaluation writes for others: one HTML page that needs no other file, and files for TREC's programs."""
 
 from rungwise._exports import exporting
 

@@ -1,3 +1,9 @@
 from ._labels import curve_measures as curve_measures
 from ._origin import ReportOrigin as ReportOrigin
 from ._page import report_page as report_page
+from ._trec_files import DEPTH as DEPTH
+from ._trec_files import levels_of as levels_of
+from ._trec_files import write_degrees as write_degrees
+from ._trec_files import write_levels as write_levels
+from ._trec_files import write_qrels as write_qrels
+from ._trec_files import write_run as write_run

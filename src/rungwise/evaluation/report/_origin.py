@@ -163,6 +163,8 @@ def citation(result: Result, origin: ReportOrigin, published: Iterable[Published
     families = {_family(name.rpartition("/")[2]) for name in result.numbers} | set(drawn)
     papers = {paper for family, paper in _PAPER_OF.items() if family in families} | {one.paper for one in published}
     titles = "".join(f"<li>{escape(title)}</li>" for name, title in PAPERS.items() if name in papers)
+    origins = dict.fromkeys(one.origin for one in published if one.origin)
+    titles += "".join(f"<li>{escape(origin)}</li>" for origin in origins)
     named = f"<p>Papers of the measures and rows that are shown:</p><ul>{titles}</ul>" if titles else ""
     return section(
         "How to cite",

@@ -5,6 +5,7 @@ from ._printed import matching as matching
 from ._printed import table_named as table_named
 from ._printed import tables_of as tables_of
 from ._published_rows import PAPERS as PAPERS
+from ._published_rows import TODAY as TODAY
 from ._published_rows import PublishedRow as PublishedRow
 from ._published_rows import printed as printed
 from ._published_rows import published as published

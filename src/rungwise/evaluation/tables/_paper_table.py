@@ -96,7 +96,7 @@ def paper_table(paper: str, table: str, ours: Sequence[Ours] = ()) -> ResultTabl
     for key in dict.fromkeys(map(_key, rows)):
         own = [row for row in rows if _key(row) == key]
         features = f"; features: {own[0].features}" if own[0].features else ""
-        lines = [line for row in own for line in (_printed_line(row), *beside.get(id(row), []))]
+        lines = [line for row in own for line in (_printed_line(row, building), *beside.get(id(row), []))]
         blocks.append(Block(_title(key) + features, _columns(rows, key), tuple(lines)))
     blocks += apart.values()
     marks = (f"{OURS}ours; ± standard deviation over seeds",) if beside or apart else ()
@@ -183,11 +183,12 @@ def _columns(rows: Sequence[PublishedRow], key: _Key) -> tuple[str, ...]:
     return in_order(name for row in rows if _key(row) == key for name in row.numbers)
 
 
-def _printed_line(row: PublishedRow) -> TableLine:
+def _printed_line(row: PublishedRow, building: _Building) -> TableLine:
     cells = {
         name: Cell(value, row.deviations.get(name), row.doubts.get(name, "")) for name, value in row.numbers.items()
     }
-    return TableLine(f"{row.facts['row']} {row.method}".strip(), cells)
+    notes = building.numbered([row.origin] if row.origin else [])
+    return TableLine(f"{row.facts['row']} {row.method}".strip(), cells, notes=notes)
 
 
 def cell_of(results: Sequence[Result], name: str) -> Cell | None:

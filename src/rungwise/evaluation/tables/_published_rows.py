@@ -3,7 +3,7 @@
 ``published.csv`` holds every number of the result tables of the papers in :data:`PAPERS`: paper, table and row, method,
 backbone, whether it was fine-tuned, training set, dataset, number of test images, direction, metric with its k, the
 value as printed with its unit, and the setting (folds, runs, who re-ran it; ``as_printed_suspect`` marks a number that
-contradicts another one of its table).
+contradicts another one of its table). Rows of :data:`TODAY` also say their source, how it was looked up, and when.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ PAPERS: Mapping[str, str] = {
     "sam": "Is An Image Worth Five Sentences? A New Look into Semantics for Image-Text Matching (Biten et al. 2022)",
     "convse": "Contrastive Learning of Visual-Semantic Embeddings (Jain and Verma)",
     "cmal2r": "Cross-Modal Learning to Rank with Adaptive Listwise Constraint (Qu et al.)",
+    "today": "rows of systems of 2021 to 2025, fine-tuned (1) and zero-shot (2), each from the source that is named",
 }
 """Titles of the papers by short name."""
+
+TODAY = "today"
+"""Short name of the rows that come from several sources, in place of a paper."""
 
 FEATURES: Mapping[tuple[str, str], str] = {
     ("cmal2r", "wikipedia"): "4,096-d fc7 of a CNN and 100-d word2vec, 2,000 training and 866 test pairs",
@@ -103,6 +107,9 @@ class PublishedRow:
         of_median_run: Whether the row is the run of five whose rsum is the median (ConVSE, section IV-B).
         deviations: Standard deviations by canonical name, where the row is the mean of several runs.
         doubts: Statements of what a printed number contradicts, by canonical name.
+        source: Paper, table or address of a row of :data:`TODAY`; empty for a row of a paper, which is its own source.
+        looked_up: How the source was read, or that it was not.
+        date: Day on which it was read, such as ``"2026-11-29"``; empty where it was not.
     """
 
     paper: str
@@ -118,8 +125,16 @@ class PublishedRow:
     of_median_run: bool = False
     deviations: Mapping[str, float] = field(default_factory=dict)
     doubts: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    looked_up: str = ""
+    date: str = ""
 
     __repr__ = short_repr
+
+    @property
+    def origin(self) -> str:
+        """The source with how and when it was read, in one line; empty for a row of a paper."""
+        return f"{self.source}: {self.looked_up}{self.date and ', '}{self.date}" if self.source else ""
 
     @property
     def features(self) -> str:
@@ -156,7 +171,7 @@ def printed(paper: str) -> tuple[PublishedRow, ...]:
         facts, relevance = _facts(cells)
         images = int(cells["test_images"] or 0)
         key = (cells["table"], _method(cells), cells["dataset"], images, _protocol(cells), relevance)
-        row = rows.setdefault(key, _Gathered(facts))
+        row = rows.setdefault(key, _Gathered(facts, cells["source"], cells["looked_up"], cells["date"]))
         value = float(cells["value"])
         if cells["unit"] == "fraction" and cells["metric"] not in _FRACTIONS:
             value *= 100
@@ -182,6 +197,9 @@ def printed(paper: str) -> tuple[PublishedRow, ...]:
             of_median_run=paper == "convse" and table in _MEDIAN_TABLES and row.facts["method"] in _MEDIAN_METHODS,
             deviations=row.deviations,
             doubts=row.doubts,
+            source=row.source,
+            looked_up=row.looked_up,
+            date=row.date,
         )
         for (table, method, dataset, images, protocol, relevance), row in rows.items()
     )
@@ -286,8 +304,9 @@ def _degrees_differ(result: Result, row: PublishedRow) -> str:
 
 
 class _Gathered:
-    def __init__(self, facts: Mapping[str, str]) -> None:
+    def __init__(self, facts: Mapping[str, str], source: str, looked_up: str, date: str) -> None:
         self.facts = facts
+        self.source, self.looked_up, self.date = source, looked_up, date
         self.numbers: dict[str, float] = {}
         self.deviations: dict[str, float] = {}
         self.doubts: dict[str, str] = {}

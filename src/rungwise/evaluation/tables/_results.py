@@ -120,6 +120,7 @@ def format_result(
         if rows:
             content["published"] = [
                 {"paper": PAPERS[one.paper], "table": one.table, "method": one.method, "numbers": dict(one.numbers)}
+                | ({"source": one.source, "looked_up": one.looked_up, "date": one.date} if one.source else {})
                 for one in rows
             ]
         return json.dumps(content, indent=1)
@@ -171,8 +172,14 @@ def published_cells(result: Result, ours: str, rows: Sequence[PublishedRow]) -> 
 
 
 def sources_of(rows: Iterable[PublishedRow]) -> list[str]:
-    """One line per paper with its title."""
-    return [f"{paper}: {PAPERS[paper]}" for paper in dict.fromkeys(row.paper for row in rows)]
+    """One line per paper with its title, then one per source of rows that come from several."""
+    rows = tuple(rows)
+    titles = [f"{paper}: {PAPERS[paper]}" for paper in dict.fromkeys(row.paper for row in rows)]
+    methods: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.origin:
+            methods.setdefault(row.origin, {})[row.facts.get("method", row.method)] = None
+    return [*titles, *(f"{', '.join(names)}: {origin}" for origin, names in methods.items())]
 
 
 def _csv(result: Result, rows: Sequence[PublishedRow], ours: str, intervals: Intervals) -> str:

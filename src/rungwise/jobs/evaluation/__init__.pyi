@@ -1,3 +1,5 @@
+from ._benchmark import benchmark_evaluated as benchmark_evaluated
+from ._benchmark import benchmark_of as benchmark_of
 from ._inputs import ScoredInputs as ScoredInputs
 from ._inputs import place_of as place_of
 from ._inputs import read_part as read_part

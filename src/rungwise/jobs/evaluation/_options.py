@@ -192,7 +192,7 @@ class Evaluate(JobOptions):
         write_degrees: Write the degrees of all pairs as a table of ids here, with every digit; relevance reads it.
         missing_queries: What becomes of queries that ranked lists lack: refuse, or zero, which counts them 0 as
             trec_eval -c does.
-        paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r.
+        paper: Set published rows beside: vsepp, ladder_loss, sam, convse, cmal2r, or today for rows of present systems.
         dataset: Which of the paper's test sets this is, where the protocol does not say it.
         shards: Measure the queries of each direction in so many parts, one after another or with --ray at a time.
             Embeddings and similarities in npy files then stay in their files, which may be larger than memory.

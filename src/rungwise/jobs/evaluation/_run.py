@@ -29,6 +29,7 @@ from rungwise.evaluation import (
 )
 from rungwise.evaluation import evaluate as measured
 from rungwise.evaluation.analysis import Diagnostics, false_negatives_by_gallery, in_positions_of_data
+from rungwise.evaluation.benchmarks import BenchmarkResult
 from rungwise.evaluation.inputs import RankOnly, Reranked
 from rungwise.evaluation.judgements import RightAnswers
 from rungwise.evaluation.report import ReportOrigin, curve_measures
@@ -36,6 +37,7 @@ from rungwise.evaluation.statistics import Intervals
 from rungwise.evaluation.tables import PublishedRow
 from rungwise.jobs._job import function_of
 from rungwise.jobs._terminal import console, say
+from rungwise.jobs.evaluation._benchmark import benchmark_evaluated, benchmark_of
 from rungwise.jobs.evaluation._cutoffs import read_ends
 from rungwise.jobs.evaluation._inputs import ScoredInputs, is_place, read_beside, read_scored
 from rungwise.jobs.evaluation._options import Evaluate
@@ -392,13 +394,20 @@ def _look_closer(
         say(f"report: {asked.report}")
 
 
+def _either(asked: Evaluate) -> Result | BenchmarkResult:
+    """The result of a collection, or of a benchmark where the data are one."""
+    layout = benchmark_of(asked)
+    return evaluated(asked) if layout is None else benchmark_evaluated(asked, layout)
+
+
 evaluate = function_of(
     "evaluate",
     Evaluate,
-    evaluated,
+    _either,
     """
     Returns:
-        Result with numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``.
+        Result with numbers named ``i2t/...`` and ``t2i/...``, and sums such as ``rsum``. Of a folder that holds a
+        benchmark (:mod:`rungwise.evaluation.benchmarks`), its result with the benchmark's own measures.
 
     Raises:
         UserError: If options contradict each other, or what they name does not fit.

@@ -35,8 +35,9 @@ class TableOptions(JobOptions):
     """A table of your own runs, or a printed table of a paper with your runs below the rows that they stand for.
 
     Attributes:
-        table: Paper and number, such as vsepp:1. The papers are vsepp, ladder_loss, sam, convse and cmal2r. Left out,
-            the table has the runs alone: mean and deviation over seeds, and what differs beyond chance.
+        table: Paper and number, such as vsepp:1. The papers are vsepp, ladder_loss, sam, convse and cmal2r; today:1
+            and today:2 are rows of present systems, fine-tuned and zero-shot. Left out, the table has the runs alone:
+            mean and deviation over seeds, and what differs beyond chance.
         runs: Runs, folders of seeds or of runs; without a paper, also files of results.
         measures: Measures to print, such as R@1 t2i/nDCG@10 rsum; all when left out.
         average: Print mean and deviation over seeds, or the median run.

@@ -56,6 +56,7 @@ class StudyAnswers:
             device=self._device,
             quiet=True,
         )
+        assert isinstance(result, Result)  # a benchmark is no data of a run
         path = keep_result(run.folder, result)
         answers = {**record.answers, asked: path.relative_to(run.folder).as_posix()}
         replace(record, answers=answers).write(run.folder)

@@ -30,6 +30,7 @@ from rungwise.training.config import is_preset_name, load_config, load_run_confi
 if TYPE_CHECKING:
     from rungwise.data import ImageCaptions
     from rungwise.evaluation import Result
+    from rungwise.evaluation.benchmarks import BenchmarkResult
     from rungwise.jobs._options import AnyData, AnyPath
     from rungwise.models import PairScorer
     from rungwise.training.config import AnyRunConfig, Choice
@@ -88,7 +89,7 @@ class Run(RunRecord):
 
         return tuple(one.result for one in kept_results(self.folder))
 
-    def evaluate(self, data: Any = None, **options: Any) -> Result:
+    def evaluate(self, data: Any = None, **options: Any) -> Result | BenchmarkResult:
         """Evaluate the model; the result is kept in the run.
 
         Args:

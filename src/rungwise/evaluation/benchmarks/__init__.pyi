@@ -1,0 +1,13 @@
+from ._answers import evaluate_benchmark as evaluate_benchmark
+from ._benchmark_layouts import BENCHMARKS as BENCHMARKS
+from ._benchmark_layouts import benchmark_layout as benchmark_layout
+from ._benchmark_layouts import read_benchmark as read_benchmark
+from ._benchmark_result import BenchmarkResult as BenchmarkResult
+from ._benchmark_result import format_benchmark as format_benchmark
+from ._benchmark_result import render_benchmark as render_benchmark
+from ._hits import average_precision as average_precision
+from ._hits import hit as hit
+from ._hits import target_recall as target_recall
+from ._questions import Benchmark as Benchmark
+from ._questions import BenchmarkQuestion as BenchmarkQuestion
+from ._questions import ScoreQuestion as ScoreQuestion
