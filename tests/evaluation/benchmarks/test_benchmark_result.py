@@ -109,7 +109,8 @@ def test_many_data_sets_print_in_few_lines():
     names = [f"P@1(a data set of number {number})" for number in range(2000)]
     numbers = dict.fromkeys(names, 50.0)
     result = BenchmarkResult(
-        "mmeb", numbers, dict.fromkeys(names, "percent"), data_name="folder " * 100, left_out={"missing picture": 10**9},
+        "mmeb", numbers, dict.fromkeys(names, "percent"), data_name="folder " * 100,
+        left_out={"missing picture": 10**9},
         warnings=("a long warning " * 50,) * 500, per_question=dict.fromkeys(names, (0.0, 100.0)),
     )  # fmt: skip
     lines = repr(result).splitlines()

@@ -6,7 +6,6 @@ from rungwise.evaluation import (
     EvaluationSettings,
     HumanPositives,
     RankedLists,
-    _trec_files,
     galleries,
     protocol_named,
     read_ranked_lists,
@@ -18,6 +17,7 @@ from rungwise.evaluation import (
 )
 from rungwise.evaluation._protocols import ConsecutiveFolds
 from rungwise.evaluation.inputs import checked_degrees, read_degree_lines
+from rungwise.evaluation.report import _trec_files
 
 OWNERS = np.array([0, 0, 1, 3, 3, 3, 2])
 IDS = (("i0", "i 1", "i2", "i3"), tuple(f"c{number}" for number in range(7)))
