@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from rungwise.core import MissingExtraError, RungwiseWarning, UserError, user_path
+from rungwise.core import MissingExtraError, RungwiseWarning, UserError, require, user_path
 from rungwise.core.output import some_of
 from rungwise.evaluation import EvaluationSettings, Protocol, Provenance, Result, evaluate, protocol_named
 from rungwise.evaluation.inputs import checked_degrees, checked_owners
@@ -226,7 +226,11 @@ class Graded(Metric):
         Args:
             val: What :meth:`compute` or :meth:`forward` gave, or a list of these. Default: what ``compute`` gives.
             ax: Axes to draw into.
+
+        Raises:
+            MissingExtraError: If matplotlib is not installed.
         """
+        require("matplotlib", "Graded.plot")
         drawn: Any = self._plot(val, ax)
         drawn[1].set_ylabel(", ".join(map(str, self._measures)))
         return drawn
