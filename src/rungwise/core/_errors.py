@@ -52,6 +52,7 @@ _WITHIN = {
     "open-clip": ("fast", "statistics", "train"),
     "sentences": ("fast", "statistics", "train", "hf"),
     "sentence-transformers": ("datasets",),
+    "mteb": ("fast", "statistics", "train"),
     "search": ("fast", "statistics", "tables", "train"),
     "serve": ("fast", "statistics", "tables", "train", "search"),
 }
