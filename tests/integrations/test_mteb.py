@@ -14,12 +14,14 @@ from PIL import Image
 
 from rungwise.calibration import FlatThreshold, TopK
 from rungwise.core import UserError
+from rungwise.core.disk.sealed_lines import hash_of_text
 from rungwise.data import FeatureRows, ImageCaptions, read
 from rungwise.data.pictures import load_array
 from rungwise.evaluation import EvaluationSettings, evaluate
 from rungwise.metrics import JudgedQueries
 from rungwise.models import DualEncoder, EncodedImages
 from rungwise.relevance import HumanJudgements, TfIdf
+from rungwise.relevance.human import Judgement
 from rungwise.similarity import Cosine, Order
 
 pytestmark = pytest.mark.slow  # importing mteb alone takes seconds
@@ -30,7 +32,6 @@ FLOATS = ("nDCG@10", "NCS@10", "CS@5", "R@1", "R@5", "MedR")
 
 @pytest.fixture(scope="module")
 def ours() -> ModuleType:
-    pytest.importorskip("mteb")
     from rungwise.integrations import mteb
 
     return mteb
@@ -244,6 +245,21 @@ def test_judgements_of_people_are_degrees(ours: ModuleType, data: ImageCaptions,
     t2i.write_text(json.dumps({data.caption_ids[0]: ["1.png"]}))
     task = ours.DegreeTask(data, HumanJudgements.eccv(i2t, t2i, data), "i2t", levels=(1,))
     assert task.gains == {"1.png": {data.caption_ids[0]: 1, data.caption_ids[2]: 1}}
+
+
+def test_what_people_graded_here_is_a_task(ours: ModuleType, data: ImageCaptions, tmp_path: Path) -> None:
+    said = [("Ada", 4), ("Bo", 3)], [("Ada", 1)]
+    lines = [
+        Judgement(
+            data.image_ids[1], data.caption_ids[at], grade, who, "2026-05-01T12:00:00Z", hash_of_text(text)
+        ).line()
+        for at, (text, grades) in enumerate(zip(data.captions, said, strict=False))
+        for who, grade in grades
+    ]
+    (tmp_path / "grades.jsonl").write_bytes(b"".join(lines))
+    graded = HumanJudgements.read(tmp_path / "grades.jsonl", data)
+    task = ours.DegreeTask(data, graded, "t2i", levels=(1, 2, 3, 4))
+    assert task.gains == {data.caption_ids[0]: {data.image_ids[1]: 3}, data.caption_ids[1]: {data.image_ids[1]: 1}}
 
 
 def test_a_float_measure_may_be_the_main_score(ours: ModuleType, data: ImageCaptions, degrees: Any) -> None:

@@ -23,7 +23,6 @@ NAME, REVISION = "openai/clip-vit-base-patch32", "3d74acf9a28c67741b2f4f2ea7635f
 
 @pytest.fixture(scope="module")
 def ours() -> ModuleType:
-    pytest.importorskip("mteb")
     from rungwise.integrations import mteb
 
     return mteb
