@@ -64,4 +64,5 @@ def test_a_loss_over_all_processes_prints_what_it_compares_with():
         return first @ second.T
 
     text = repr(GlobalNegatives(Ladder(), similarity=mine))
-    assert "similarity=mine, within=mine, relevance=None, positives=None\n  (loss): Ladder(thresholds=(0.63,), " in text
+    compared = "similarity=mine, within=mine, relevance=None, positives=None, gather=True"
+    assert f"{compared}\n  (loss): Ladder(thresholds=(0.63,), " in text

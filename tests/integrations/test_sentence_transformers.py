@@ -185,7 +185,11 @@ def test_what_cannot_be_trained_is_refused_in_one_line() -> None:
             given, torch.zeros(3, 2, dtype=torch.int64)
         )
     with pytest.raises(UserError, match="reads scores and degrees alone"):
-        GradedListLoss(None, losses.MultiModalNCE())  # type: ignore[arg-type]
+        GradedListLoss(None, losses.MultiModalNCE(reduction="none"))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="with a value for each query; give another, such as"):
+        GradedListLoss(None, losses.SmoothNDCG())  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="reduction= 'none' is neither"):
+        GradedListLoss(None, losses.SmoothNDCG(reduction="none"), reduction="none")  # type: ignore[arg-type]
 
 
 def test_positions_are_found_by_text_and_by_id() -> None:
@@ -329,7 +333,7 @@ def test_lists_lose_as_a_loop_over_them_says(size: int | None) -> None:
     inputs = (["q", "r"], [["0", "1", "2"], ["3", "4"]])
     labels = [torch.tensor([1.0, 0.4, 0.0]), torch.tensor([0.2, 0.9])]
     scorer = Scorer()
-    value = GradedListLoss(scorer, losses.SumOfHinges(margin=0.5, reduction="mean"), mini_batch_size=size)(
+    value = GradedListLoss(scorer, losses.SumOfHinges(margin=0.5, reduction="none"), mini_batch_size=size)(
         inputs, labels
     )  # type: ignore[arg-type]
     expected = (max(0, 0.5 - 0.3 - 0.2) + max(0, 0.5 - 0.3 + 0.9) + max(0, 0.5 - 0.4 + 0.1)) / 2
@@ -337,9 +341,9 @@ def test_lists_lose_as_a_loop_over_them_says(size: int | None) -> None:
     value.backward()
     assert scorer.table.grad.tolist() == pytest.approx([-0.5, 0.0, 0.5, 0.5, -0.5])  # the hinge rests at its kink
     with pytest.raises(UserError, match="row 1 of a batch: 2 documents, 1 degrees"):
-        GradedListLoss(scorer, losses.Ladder())(inputs, [labels[0], labels[1][:1]])  # type: ignore[arg-type]
+        GradedListLoss(scorer, losses.Ladder(reduction="none"))(inputs, [labels[0], labels[1][:1]])  # type: ignore[arg-type]
     with pytest.raises(UserError, match="a query, a list of documents, and a list of their degrees"):
-        GradedListLoss(scorer, losses.Ladder())(inputs, torch.zeros(2))  # type: ignore[arg-type]
+        GradedListLoss(scorer, losses.Ladder(reduction="none"))(inputs, torch.zeros(2))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -360,7 +364,7 @@ def test_a_cross_encoder_learns_the_order_of_lists(tmp_path: Path) -> None:
     queries, documents = ["red disc", "blue box", "green star"], ["red", "disc", "blue", "box", "green", "star"]
     degrees = [[float(word in query) * (1.0 if word in WORDS[:3] else 0.5) for word in documents] for query in queries]
     rows = Dataset.from_dict({"query": queries, "documents": [documents] * 3, "labels": degrees})
-    loss = GradedListLoss(own, losses.SmoothNDCG(reduction="mean"))
+    loss = GradedListLoss(own, losses.SmoothNDCG(reduction="none"))
     arguments = CrossEncoderTrainingArguments(
         str(tmp_path / "run"), num_train_epochs=40, per_device_train_batch_size=3, learning_rate=5e-3,
         report_to="none", use_cpu=True, save_strategy="no", disable_tqdm=True,

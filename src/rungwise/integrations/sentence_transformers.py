@@ -12,7 +12,7 @@ import io
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -34,7 +34,7 @@ from rungwise.evaluation import (
     evaluate,
     protocol_named,
 )
-from rungwise.losses import BlockLoss, Loss, LossValue, WholeBatch
+from rungwise.losses import Loss, LossValue
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Positives, Total, parse, parse_all
 from rungwise.relevance import Degrees, as_degrees
 from rungwise.similarity import cosine
@@ -374,39 +374,42 @@ def _mean_over_processes(slope: Tensor) -> Tensor:
 class GradedListLoss(nn.Module):
     """A loss of rungwise in ``CrossEncoderTrainer``: each query with a list of documents and their degrees.
 
-    The most relevant documents of a list are its pairs, and the others its candidates. Queries of a block lose; a list
-    has one query, so that the other direction does not count.
+    A list is a block of one query. Its most relevant documents are the pairs, and the others the candidates. What the
+    query loses counts; the other direction, of documents that seek a query, does not.
 
     Args:
         model: Cross-encoder with one output.
-        loss: A loss of a block, such as :class:`~rungwise.losses.Ladder` or :class:`~rungwise.losses.SmoothNDCG`;
-            ``"mean"`` divides by the number of queries.
+        loss: A loss of a block with ``reduction="none"``, such as ``SmoothNDCG(reduction="none")``.
+        reduction: ``"mean"`` or ``"sum"`` over the queries.
         activation: Function of the scores before the loss.
         mini_batch_size: Number of pairs that are scored at a time; None takes all.
 
     Raises:
-        UserError: If the model has several outputs, or the loss is none of a block, reads similarities within a
-            modality, or has the reduction ``"none"``.
+        UserError: If the model has several outputs, the loss has another reduction or reads similarities within a
+            modality, or ``reduction`` is none of both.
     """
 
     def __init__(
         self,
         model: CrossEncoder,
-        loss: BlockLoss,
+        loss: Loss,
         *,
+        reduction: Literal["mean", "sum"] = "mean",
         activation: nn.Module | None = None,
         mini_batch_size: int | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(loss, BlockLoss) or loss.reads.within or loss.reduction == "none":
+        if loss.reads.within or loss.reduction != "none":
             raise UserError(
-                f"{loss}: lists need a loss of a block that reads scores and degrees alone, with reduction 'mean' or"
-                " 'sum'; give another, such as rungwise.losses.SmoothNDCG(reduction='mean')"
+                f"{loss}: lists need a loss that reads scores and degrees alone, with a value for each query; give"
+                " another, such as rungwise.losses.SmoothNDCG(reduction='none')"
             )
+        if reduction not in ("mean", "sum"):
+            raise UserError(f"reduction= {reduction!r} is neither 'mean' nor 'sum'; give one of them")
         if model.num_labels != 1:
             raise UserError(f"model: has {model.num_labels} outputs for a pair; give one with num_labels=1")
         self.model = model
-        self.loss = loss
+        self.loss, self.reduction = loss, reduction
         self.activation = activation or nn.Identity()
         self.mini_batch_size = mini_batch_size
 
@@ -439,15 +442,19 @@ class GradedListLoss(nn.Module):
         losses = []
         for own, degrees in zip(torch.split(scores, [len(own) for own in lists]), labels, strict=True):
             given = degrees.to(own.device, own.dtype)
-            batch = WholeBatch(own[None], given[None], (given == given.max())[None])
-            side, _ = batch.sides(self.loss.reads, self.loss.extra_positives, self.loss.mask_above)
-            losses.append(self.loss.per_query(side).sum())
+            of_query, _ = self.loss(own[None], given[None], (given == given.max())[None])
+            losses.append(of_query.sum())
         total = torch.stack(losses).sum()
-        return total / len(losses) if self.loss.reduction == "mean" else total
+        return total / len(losses) if self.reduction == "mean" else total
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model's card."""
-        return {"loss": str(self.loss), "activation": str(self.activation), "mini_batch_size": self.mini_batch_size}
+        return {
+            "loss": str(self.loss),
+            "reduction": self.reduction,
+            "activation": str(self.activation),
+            "mini_batch_size": self.mini_batch_size,
+        }
 
     def _parts(self, pairs: list[tuple[Any, Any]]) -> Iterator[list[tuple[Any, Any]]]:
         size = self.mini_batch_size or len(pairs)
