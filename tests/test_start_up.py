@@ -56,9 +56,9 @@ PACKAGES = {
 """What importing a package, or a module that light programs use, loads."""
 
 WITH_TORCH = {
-    "rungwise.losses": "numpy torch",
+    "rungwise.losses": "numpy pydantic torch",
     "rungwise.training.config._run": "PIL numpy pydantic safetensors tokenizers torch",
-    "rungwise.training.engine._loop": "PIL numpy pydantic safetensors tokenizers torch",
+    "rungwise.training.engine._loop": "PIL numpy pydantic safetensors scipy tokenizers torch",
 }
 """The same of those that compute with tensors."""
 
