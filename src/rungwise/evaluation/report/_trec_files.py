@@ -7,7 +7,7 @@ ties of ours. Each direction has a file, since a program's mean is over all quer
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,29 +53,19 @@ def write_run(place: Path, galleries: Sequence[Gallery], ids: Ids, depth: int = 
         raise UserError(
             f"depth must be from 1 to {DEEPEST:,}, beyond which float32 does not tell ranks apart; got {depth}"
         )
-    names = _names(ids)
-    files = []
-    for way in directions_of(galleries):
-        files.append(file_of_direction(place, way))
-        with replacing(files[-1]) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-            for one in galleries:
-                file.writelines(_run_lines(one, way, _of_fold(one, way, names), depth))
-    return files
+    return _by_direction(place, galleries, ids, lambda one, way, names: _run_lines(one, way, names, depth))
 
 
 def write_qrels(place: Path, galleries: Sequence[Gallery], ids: Ids) -> list[Path]:
     """Write what is right for each query as qrels with 1, a file for each direction; arguments are those of a run."""
-    names = _names(ids)
-    files = []
-    for way in directions_of(galleries):
-        files.append(file_of_direction(place, way))
-        with replacing(files[-1]) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-            for one in galleries:
-                queries, candidates = _of_fold(one, way, names)
-                right = (one.right or one.annotated)[way]
-                pairs = zip(right.query.tolist(), right.candidate.tolist(), strict=True)
-                file.writelines(f"{queries[query]} 0 {candidates[candidate]} 1\n" for query, candidate in pairs)
-    return files
+
+    def lines(one: Gallery, way: Direction, names: Ids) -> Iterator[str]:
+        queries, candidates = names
+        right = (one.right or one.annotated)[way]
+        for query, candidate in zip(right.query.tolist(), right.candidate.tolist(), strict=True):
+            yield f"{queries[query]} 0 {candidates[candidate]} 1\n"
+
+    return _by_direction(place, galleries, ids, lines)
 
 
 def write_levels(
@@ -94,28 +84,22 @@ def write_levels(
     """
     if levels < 1:
         raise UserError(f"levels must be at least 1, got {levels}")
-    names = _names(ids)
     largest = max(
         (float(np.nanmax(block, initial=0.0)) for one in galleries for _, block in _degrees(one, "i2t", degrees)),
         default=0.0,
     )
     if not largest > 0:
         raise UserError("no degree of relevance is above 0, so there is no level to write; give other degrees")
-    files = []
-    for way in directions_of(galleries):
-        files.append(file_of_direction(place, way))
-        with replacing(files[-1]) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
-            for one in galleries:
-                queries, candidates = _of_fold(one, way, names)
-                for which, block in _degrees(one, way, degrees):
-                    level = levels_of(block, levels, largest)
-                    for query, row in zip(which.tolist(), level, strict=True):
-                        found = np.flatnonzero(row)
-                        file.writelines(
-                            f"{queries[query]} 0 {candidates[candidate]} {value}\n"
-                            for candidate, value in zip(found.tolist(), row[found].tolist(), strict=True)
-                        )
-    return files, largest
+
+    def lines(one: Gallery, way: Direction, names: Ids) -> Iterator[str]:
+        queries, candidates = names
+        for which, block in _degrees(one, way, degrees):
+            for query, row in zip(which.tolist(), levels_of(block, levels, largest), strict=True):
+                found = np.flatnonzero(row)
+                for candidate, value in zip(found.tolist(), row[found].tolist(), strict=True):
+                    yield f"{queries[query]} 0 {candidates[candidate]} {value}\n"
+
+    return _by_direction(place, galleries, ids, lines), largest
 
 
 def levels_of(degrees: Scores, levels: int, largest: float) -> NDArray[np.int64]:
@@ -155,6 +139,20 @@ def directions_of(galleries: Iterable[Gallery]) -> tuple[Direction, ...]:
     """Directions that have rankings."""
     first = next(iter(galleries)).source
     return first.directions if isinstance(first, RankOnly) else DIRECTIONS
+
+
+def _by_direction(
+    place: Path, galleries: Sequence[Gallery], ids: Ids, lines: Callable[[Gallery, Direction, Ids], Iterable[str]]
+) -> list[Path]:
+    """Write a file for each direction: the lines of each gallery, with the ids of its queries and candidates."""
+    names = _names(ids)
+    files = []
+    for way in directions_of(galleries):
+        files.append(file_of_direction(place, way))
+        with replacing(files[-1]) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+            for one in galleries:
+                file.writelines(lines(one, way, _of_fold(one, way, names)))
+    return files
 
 
 def _run_lines(one: Gallery, way: Direction, names: Ids, depth: int) -> Iterator[str]:
