@@ -1,4 +1,8 @@
-"""The library itself, with tiny models. Also tests rungwise.integrations."""
+"""The library itself, with tiny models. Also tests rungwise.integrations.
+
+Also tests rungwise.integrations._sentence_transformers_rows and
+rungwise.integrations._sentence_transformers_evaluator.
+"""
 
 import csv
 import json
