@@ -28,6 +28,7 @@ FLOORS = (
     "quality",
     "planning",
     "serving",
+    "model_server",
     "grading",
     "demo",
     "integrations",

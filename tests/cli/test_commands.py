@@ -1,7 +1,7 @@
 """The commands as a user meets them: what they print, what they leave behind, and how they refuse.
 
 Also tests rungwise.cli, rungwise.cli.index._command, rungwise.cli.examine._inspect, rungwise.cli.search._command,
-rungwise.cli._serve, rungwise.jobs._terminal and rungwise.cli.train._command.
+rungwise.cli.serve._command, rungwise.jobs._terminal and rungwise.cli.train._command.
 """
 
 import json

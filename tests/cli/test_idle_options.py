@@ -14,8 +14,8 @@ from rungwise.cli import COMMANDS, main
 from rungwise.cli._demo import DemoCommand
 from rungwise.cli._evaluate import EvaluateCommand
 from rungwise.cli._grade import GradeCommand
-from rungwise.cli._serve import _OF_QUERIES, Serve
-from rungwise.cli._token import NewToken
+from rungwise.cli.serve._command import _OF_QUERIES, Serve
+from rungwise.cli.serve._token import NewToken
 from rungwise.cli.examine._doctor import Doctor
 from rungwise.cli.examine._inspect import Inspect
 from rungwise.cli.examine._verify import Verify, _of_others

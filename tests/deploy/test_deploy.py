@@ -22,7 +22,7 @@ import pytest
 import yaml
 
 from rungwise.cli import COMMANDS
-from rungwise.cli._serve import Serve
+from rungwise.cli.serve._command import Serve
 from rungwise.cli.frame import options, parse, with_ray
 from rungwise.cli.index._command import IndexCommand
 from rungwise.core.version import __version__

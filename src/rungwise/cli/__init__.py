@@ -31,7 +31,9 @@ COMMANDS = {
     "search": "find pictures by texts, by pictures, or by both",
     "check": "what the approximate search of an index misses, and what that costs",
     "serve": "the search page",
-    "token": "a token with a name and a right, for a search page with several",
+    "serve-model": "a model for other programs, such as a photo library",
+    "mcp": "search for an assistant that speaks the Model Context Protocol",
+    "token": "a token with a name and a right, for a server with several",
     "export": "a model as ONNX graphs, for search without torch",
     "import": "take over a model that the VSE++ program trained",
     "push": "upload a model to a model hub",
@@ -40,12 +42,15 @@ COMMANDS = {
 }
 
 _MODULES = {
-    **dict.fromkeys(("train", "relevance", "index", "search"), "{}._command"),
+    **dict.fromkeys(("train", "relevance", "index", "search", "serve"), "{}._command"),
     **dict.fromkeys(("inspect", "doctor", "verify"), "examine._{}"),
     **dict.fromkeys(("table", "compare", "plot"), "results._{}"),
     **dict.fromkeys(("export", "push"), "models._{}"),
     **dict.fromkeys(("check", "plan"), "index._{}"),
     "presets": "train._presets",
+    "serve-model": "serve._model",
+    "mcp": "serve._mcp",
+    "token": "serve._token",
     "study": "train._study",
     "import": "models._import_model",
 }
@@ -54,7 +59,8 @@ _MODULES = {
 _EXTRAS = {
     **dict.fromkeys(("train", "study", "evaluate", "import", "push", "export"), "train"),
     **dict.fromkeys(("index", "search", "check", "plan", "verify", "calibrate"), "search"),
-    **dict.fromkeys(("demo", "grade", "serve", "token"), "serve"),
+    **dict.fromkeys(("demo", "grade", "serve", "serve-model", "token"), "serve"),
+    "mcp": "mcp",
 }
 """Extras that bring all that a command usually needs, so that nobody is sent from one extra to the next."""
 

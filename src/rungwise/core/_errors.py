@@ -41,6 +41,13 @@ _LIBRARIES = {
     "mteb": ("mteb",),
     "torchmetrics": ("torchmetrics",),
     "lightning": ("lightning",),
+    "langchain": ("langchain_core",),
+    "llama-index": ("llama_index",),
+    "haystack": ("haystack",),
+    "mcp": ("mcp",),
+    "qdrant": ("qdrant_client",),
+    "pgvector": ("pgvector", "psycopg"),
+    "faiss": ("faiss",),
     "trec": ("ir_measures", "pytrec_eval", "ranx"),
 }
 EXTRA_OF = {library: extra for extra, libraries in reversed(_LIBRARIES.items()) for library in libraries}
@@ -55,6 +62,7 @@ _WITHIN = {
     "mteb": ("fast", "statistics", "train"),
     "search": ("fast", "statistics", "tables", "train"),
     "serve": ("fast", "statistics", "tables", "train", "search"),
+    "mcp": ("fast", "statistics", "tables", "train", "search", "serve"),
 }
 """Extras that another extra brings."""
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import RUNGS, QueryJudgement
-from rungwise.cli import _serve as serve
+from rungwise.cli.serve import _command as serve
 from rungwise.cli import main
 from rungwise.index import Index
 from rungwise.serving import ServerSettings, background, create_app

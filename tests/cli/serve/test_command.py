@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.cli import _serve as serve
+from rungwise.cli.serve import _command as serve
 from rungwise.cli import main
 from rungwise.data import read
 from rungwise.index import Index

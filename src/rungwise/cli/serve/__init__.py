@@ -1,0 +1,1 @@
+"""``rungwise serve``, ``serve-model``, ``mcp`` and ``token``: what answers other programs and browsers."""
