@@ -14,8 +14,6 @@ from rungwise.cli import COMMANDS, main
 from rungwise.cli._demo import DemoCommand
 from rungwise.cli._evaluate import EvaluateCommand
 from rungwise.cli._grade import GradeCommand
-from rungwise.cli.serve._command import _OF_QUERIES, Serve
-from rungwise.cli.serve._token import NewToken
 from rungwise.cli.examine._doctor import Doctor
 from rungwise.cli.examine._inspect import Inspect
 from rungwise.cli.examine._verify import Verify, _of_others
@@ -36,6 +34,8 @@ from rungwise.cli.relevance._pair_training import TrainCrossEncoder
 from rungwise.cli.results._compare import CompareCommand
 from rungwise.cli.results._table import TableCommand
 from rungwise.cli.search._options import SearchCommand
+from rungwise.cli.serve._command import _OF_QUERIES, Serve
+from rungwise.cli.serve._token import NewToken
 from rungwise.cli.train._presets import Presets
 from rungwise.core import UserError
 from rungwise.core.text import IdleCase, idle_where

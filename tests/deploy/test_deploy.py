@@ -22,9 +22,9 @@ import pytest
 import yaml
 
 from rungwise.cli import COMMANDS
-from rungwise.cli.serve._command import Serve
 from rungwise.cli.frame import options, parse, with_ray
 from rungwise.cli.index._command import IndexCommand
+from rungwise.cli.serve._command import Serve
 from rungwise.core.version import __version__
 from rungwise.index import Index
 from rungwise.serving import ServerSettings, ServingLimits, background

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import RUNGS, QueryJudgement
-from rungwise.cli.serve import _command as serve
 from rungwise.cli import main
+from rungwise.cli.serve import _command as serve
 from rungwise.index import Index
 from rungwise.serving import ServerSettings, background, create_app
 from tests.colour_model import ColourModel, colour_pictures

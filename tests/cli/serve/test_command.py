@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rungwise.cli.serve import _command as serve
 from rungwise.cli import main
+from rungwise.cli.serve import _command as serve
 from rungwise.data import read
 from rungwise.index import Index
 from rungwise.index.layout import manifest
