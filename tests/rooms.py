@@ -115,7 +115,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "models.subspace": (
         "classes", "eigenproblems", "settings", "heads", "views", "base", "methods",
     ),
-    "quality": ("queries", "degrees", "check", "tuning", "typed_queries"),
+    "quality": ("queries", "degrees", "check", "against", "tuning", "typed_queries"),
     "relevance": (
         "storage", "base", "caption_pairs", "captions", "human", "array", "lexical", "embedding", "precomputed",
         "scene_graph", "description", "combine", "config", "agreement",
