@@ -46,7 +46,7 @@ _LIBRARIES = {
     "haystack": ("haystack",),
     "mcp": ("mcp",),
     "qdrant": ("qdrant_client",),
-    "pgvector": ("pgvector", "psycopg"),
+    "pgvector": ("psycopg",),
     "faiss": ("faiss",),
     "trec": ("ir_measures", "pytrec_eval", "ranx"),
 }
