@@ -8,8 +8,8 @@ in ``cutting.py``. The program's own threshold is faiss's range search, LanceDB'
 threshold, or a condition on pgvector's distance. Two are chosen on the validation queries, with half of the texts that
 fit nothing among them: the best by the mean F1 of all queries, and the best by the mean of the three kinds' F1. Ours:
 without judgements, from lists of scores or with vectors; and learnt from the same validation queries. F1 is in percent,
-100 where rightly nothing is shown; after ± stands half of the 95 % interval of the paired difference of the kinds' mean
-to the better of the two thresholds (bootstrap over queries).
+100 where rightly nothing is shown. Each mean stands beside its paired difference to the threshold that is the best by
+it, with half of the 95 % interval (bootstrap over queries).
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def measure(kind: type[Held], val: Split, test: Split, foreign: NDArray[np.float
         f"its threshold, {least:.3f}, by {name}": test.f1(order, [held.shown(query, least) for query in test.queries])
         for name, least in thresholds(val, *found["val"]).items()
     }
-    base = max(rows.values(), key=lambda values: float(np.mean(list(test.by_kind(values).values()))))
+    by_queries, by_kinds = rows.values()
     for name, cut in ours(val, test, foreign, held, held_val).items():
         cuts = [cut(query, row[:DEPTH].tolist()) for query, row in zip(test.queries, scores, strict=True)]
         rows[name] = test.f1(order, cuts)
@@ -239,18 +239,24 @@ def measure(kind: type[Held], val: Split, test: Split, foreign: NDArray[np.float
     totals = hits.sum(axis=1)[:, None]
     best = (200 * hits.cumsum(axis=1) / (np.arange(1, hits.shape[1] + 1) + totals)).max(axis=1)
     rows["the best cut of each query"] = np.where(totals[:, 0] == 0, 100, best)
-    kinds = test.by_kind(base)
-    heads = (*kinds, "queries", "kinds")
-    print(f"\n{held.name:34}" + "".join(f"{one:>11}" for one in heads) + f"{'less threshold':>16}")
+    kinds = test.by_kind(by_kinds)
+    print(f"\n{held.name:34}" + "".join(f"{one:>11}" for one in kinds) + f"{'queries':>22}{'kinds':>22}")
     for name, values in rows.items():
-        means, less = test.by_kind(values).values(), list(test.by_kind(values - base).values())
-        margin = float(np.sqrt(sum(half((values - base)[test.kinds == one]) ** 2 for one in kinds))) / len(kinds)
+        by_kind, of_kinds = list(test.by_kind(values).values()), values - by_kinds
+        margin = sum(half(of_kinds[test.kinds == one]) ** 2 for one in kinds) ** 0.5 / len(kinds)
+        less = float(np.mean(list(test.by_kind(of_kinds).values())))
+        means = _beside(values.mean(), (values - by_queries).mean(), half(values - by_queries))
         print(
             f"  {name:32}"
-            + "".join(f"{one:11.1f}" for one in (*means, values.mean(), np.mean(list(means))))
-            + f"{f'{np.mean(less):+.1f} ±{margin:.1f}':>16}",
+            + "".join(f"{one:11.1f}" for one in by_kind)
+            + means
+            + _beside(np.mean(by_kind), less, margin),
             flush=True,
         )
+
+
+def _beside(mean: float, less: float, margin: float) -> str:
+    return f"{mean:8.1f} {f'({less:+.1f} ±{margin:.1f})':>13}"
 
 
 def main() -> None:

@@ -189,7 +189,7 @@ def _say_against(found: EngineCheck, of: int) -> None:
         say(f"{found.ungraded} of {found.queries} queries have no relevant picture and count 0 in nDCG")
     if (ends := found.ends) is None:
         return
-    say(f"where its lists should end, judged by {ends.judged_by}:")
+    say(f"where its lists should end ({ends.judged_by}):")
     say(f"  on average after {ends.shown:.1f} of {found.k} hits; {ends.after:.0f} % of its hits stand after the end")
     say(f"  {ends.empty} of {found.queries} queries should show nothing, {ends.whole} may show more than {found.k}")
     before, after = (f"{one:.3f}" if one == one else "-" for one in (ends.degree_before, ends.degree_after))
