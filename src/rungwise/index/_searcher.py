@@ -273,6 +273,8 @@ class Searcher:
     def judge_list(self, vector: ArrayLike, ids: Sequence[str]) -> QueryJudgement:
         """Judge where the list should end that another search of these pictures gave to a text.
 
+        It is judged by the scores alone; a search knows the words of the query and the texts of hits as well.
+
         Args:
             vector: (D,) vector of the text, by the model of the index.
             ids: Pictures of the index in the order of that list.
