@@ -145,6 +145,12 @@ class HaystackEnds:
         """
         return default_to_dict(self, ends=_written(self.ends), top_k=self.top_k, distances=self.distances)
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> HaystackEnds:
+        """The component that was written down."""
+        made: HaystackEnds = default_from_dict(cls, data)
+        return made
+
 
 @component
 class HaystackEndsRetriever:
