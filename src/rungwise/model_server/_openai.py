@@ -16,7 +16,6 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rungwise.core.output import quoted
 from rungwise.model_server._served_model import ServedModel, Vectors
 from rungwise.serving import client_of
 from rungwise.serving.access import object_in, require_json
@@ -112,12 +111,12 @@ def read_request(body: bytes, served: ServedModel) -> EmbeddingRequest:
             it names another model.
     """
     sent = object_in(body, "the request", [_INPUT], _OPTIONAL)
-    name, form, width = sent.get("model"), sent.get("encoding_format") or "float", sent.get("dimensions")
+    name, form, width = sent.get("model"), sent.get("encoding_format"), sent.get("dimensions")
     if name is not None:
         if not isinstance(name, str):
             raise HTTPException(422, "model is a text")
         served.require_name(name)
-    if form not in _FORMATS:
+    if form not in (None, *_FORMATS):
         raise HTTPException(422, f"encoding_format is one of {', '.join(_FORMATS)}")
     if width is not None and width != served.model.dimension:
         raise HTTPException(422, f"dimensions must be {served.model.dimension}, as the model gives; leave it out")
@@ -149,8 +148,7 @@ def _picture(sent: str) -> bytes:
     if begins is None:
         raise HTTPException(
             422,
-            f"image is {quoted(sent, 40)}, and addresses are not fetched; send the file itself:"
-            " data:image/jpeg;base64,...",
+            "image is no data: address, and others are not fetched; send the file itself: data:image/jpeg;base64,...",
         )
     try:
         return base64.b64decode(sent[begins.end() :], validate=True)

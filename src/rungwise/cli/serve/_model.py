@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
     from rungwise.serving import RequestLog, ServerSettings, serve_app
 
     model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
-    if not model.similarity.product:
+    if model.similarity.kind not in ("cosine", "shifted_cosine"):
         say(f"vectors are compared by {model.similarity.kind}: programs that compare by cosine rank otherwise")
     if model.reads_words:
         model.encode_text(["a"])  # what a first call loads and compiles would take long beside clients
