@@ -13,7 +13,7 @@ from rungwise.core import UserError
 from rungwise.core.output import quoted
 from rungwise.data.pictures import PictureHeader
 from rungwise.index.update import one_line
-from rungwise.model_server._limits import ModelLimits
+from rungwise.model_server._model_limits import ModelLimits
 from rungwise.models import DualEncoder, EncodedImages
 from rungwise.serving import WorkQueues, client_of
 from rungwise.serving.queues import Batches, outcome
@@ -56,7 +56,7 @@ class ServedModel:
         self.id = names[0] if names else f"rungwise-{model.fingerprint[:12]}"
         self.queues = WorkQueues(limits)
         self._names = frozenset(names)
-        self._say, self._said = say, {self.id}
+        self._say, self._said = say, {self.id, *names}
         self._texts: Batches[tuple[str, ...], Vectors] = Batches(
             self.queues.encoding,
             partial(encoded_together, model),

@@ -8,7 +8,7 @@ from fastapi import FastAPI, Response
 
 from rungwise.core import UserError
 from rungwise.model_server import _immich, _openai
-from rungwise.model_server._limits import ModelLimits
+from rungwise.model_server._model_limits import ModelLimits
 from rungwise.model_server._served_model import ServedModel
 from rungwise.models import DualEncoder
 from rungwise.serving import Metrics, ServerSettings, answer_metrics, new_app
@@ -35,7 +35,7 @@ def create_model_app(
     Args:
         model: Model that encodes; pictures or texts are refused where it reads rows of features in their place.
         settings: Who is let in, limits of what clients may hold, and the log; where the server listens is not read.
-            Limits that are no :class:`ModelLimits` are taken over into such.
+            Limits that are no :class:`ModelLimits` become such (:meth:`ModelLimits.of`).
         names: Names under which the model answers; a request that asks for another is refused. Empty answers under any
             name.
         say: Called with a line where somebody asks for a model of another name and is answered.

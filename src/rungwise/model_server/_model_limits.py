@@ -52,13 +52,13 @@ class ModelLimits(ServingLimits):
 
     @classmethod
     def of(cls, limits: ServingLimits) -> Self:
-        """These limits, from those of any server.
+        """These limits, with those of any server that differ from their defaults there.
 
-        >>> ModelLimits.of(ServingLimits(connections=8)).connections
-        8
+        >>> limits = ModelLimits.of(ServingLimits(connections=8))
+        >>> limits.connections, limits.uploads_per_client
+        (8, 128)
         """
-        return (
-            limits
-            if isinstance(limits, cls)
-            else cls(**{one.name: getattr(limits, one.name) for one in fields(limits)})
-        )
+        if isinstance(limits, cls):
+            return limits
+        given = {one.name: getattr(limits, one.name) for one in fields(limits)}
+        return cls(**{name: value for name, value in given.items() if value != getattr(ServingLimits, name)})
