@@ -1,9 +1,9 @@
 """Requests of Immich for vectors, as bytes.
 
 They have the form that Immich 2.7.5 sends: ``getFormData`` and ``encodeImage``, ``encodeText``, ``detectFaces`` and
-``ocr`` of ``server/src/repositories/machine-learning.repository.ts`` (immich-app/immich), by the ``fetch`` of Node.js,
-whose ``FormData`` names a ``Blob`` without a name ``blob`` and ends lines with CR LF. They were made from that source,
-and not taken from a wire.
+``ocr`` of ``server/src/repositories/machine-learning.repository.ts`` of immich-app/immich, read at commit a6d6d07b0a88
+of its copy ricardotk002/immich. They go through the ``fetch`` of Node.js, whose ``FormData`` names a ``Blob`` without a
+name ``blob``. They were made from that source, and not taken from a wire.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """What Immich asks, and what it is answered."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from rungwise.model_server import create_model_app
 from rungwise.model_server._immich import as_text, read_prediction
 from rungwise.serving import ServerSettings
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
+from tests.hostile import bombs
 from tests.model_server import recorded
 from tests.model_server.conftest import PATIENT
 from tests.model_server.recorded import HEAD, form
@@ -156,6 +159,8 @@ def test_bombs_are_refused_before_a_pixel_is_decoded() -> None:
     with TestClient(small) as client:
         status, found = asked(client, form(recorded.VISUAL, image=RED))
         assert (status, found["error"]) == (413, "the picture has 527 pixels; send one of at most 100")
+        status, found = asked(client, form(recorded.VISUAL, image=bombs.png(9_000)))
+        assert (status, found["error"]) == (413, "the picture has 81000000 pixels; send one of at most 100")
     tight = create_model_app(ColourModel(), settings=ServerSettings(limits=replace(limits, decoding_memory=1000)))
     with TestClient(tight) as client:
         status, found = asked(client, form(recorded.VISUAL, image=RED))
@@ -198,6 +203,20 @@ def test_what_the_model_does_not_read_is_refused() -> None:
             422,
             "this model reads rows of features in place of texts; send pictures alone",
         )
+
+
+def test_no_damage_of_a_request_breaks_the_server(client: TestClient) -> None:
+    whole, choice = [form(recorded.VISUAL, image=RED), form(recorded.TEXTUAL, text="ein Bär 赤".encode())], Random(0)
+    statuses = Counter[int]()
+    for number in range(200):
+        body = bytearray(whole[number % 2])
+        for _ in range(choice.randint(1, 2)):
+            begin = choice.randrange(len(body))
+            end = min(len(body), begin + choice.choice((0, 1, 1, 4, 50)))
+            body[begin:end] = choice.choice((b"", b"\0", b"\xff", b"\r\n", b"--", b'"', b"{", choice.randbytes(3)))
+        statuses[asked(client, bytes(body))[0]] += 1
+    assert set(statuses) <= {200, 413, 422}
+    assert min(statuses[200], statuses[422]) > 10
 
 
 def test_a_form_is_read_whatever_its_picture_holds() -> None:

@@ -1,7 +1,7 @@
 """Requests of Immich's machine-learning service for encoding a picture or a text.
 
-The form is that of Immich 2.7.5: ``machine-learning/immich_ml/main.py`` and
-``server/src/repositories/machine-learning.repository.ts`` of immich-app/immich.
+The form is that of Immich 2.7.5 (immich-app/immich): ``machine-learning/immich_ml/main.py`` answers what
+``server/src/repositories/machine-learning.repository.ts`` asks.
 """
 
 from __future__ import annotations
