@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import openai
@@ -16,7 +17,9 @@ from tests.model_server.conftest import PATIENT
 
 TOKEN = "correct-horse"
 RED = picture_bytes(COLOURS["red"], "JPEG")
-SENT = {"image": f"data:image/jpeg;base64,{base64.b64encode(RED).decode()}"}
+SENT: Any = {"image": f"data:image/jpeg;base64,{base64.b64encode(RED).decode()}"}
+
+TEXT: Any = {"text": "red"}
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +41,14 @@ def program(address: str) -> Iterator[openai.OpenAI]:
 @pytest.mark.slow
 def test_texts_and_pictures_have_the_vectors_of_the_model(program: openai.OpenAI) -> None:
     model = ColourModel()
-    for form in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
-        given = program.embeddings.create(model="colours", input=["red", SENT, "blue 赤"], **form)  # type: ignore[list-item,call-overload]
+    forms: list[dict[str, Any]] = [{}, {"encoding_format": "float"}, {"encoding_format": "base64"}]
+    for form in forms:
+        given = program.embeddings.create(model="colours", input=["red", SENT, "blue 赤"], **form)
         assert [one.index for one in given.data] == [0, 1, 2]
         assert (given.model, given.object, given.usage.prompt_tokens, given.usage.total_tokens) == (
             "colours", "list", 3, 3,
         )  # fmt: skip
-        rows = [one.embedding for one in given.data]
+        rows: list[Any] = [one.embedding for one in given.data]
         if form.get("encoding_format") == "base64":
             rows = [np.frombuffer(base64.b64decode(one), "<f4") for one in rows]
         vectors = np.array(rows, np.float32)
@@ -55,7 +59,7 @@ def test_texts_and_pictures_have_the_vectors_of_the_model(program: openai.OpenAI
 @pytest.mark.slow
 def test_one_text_and_texts_that_are_named_so(program: openai.OpenAI) -> None:
     one = program.embeddings.create(model="other", input="red", dimensions=3, user="somebody")
-    same = program.embeddings.create(model="other", input=[{"text": "red"}])  # type: ignore[list-item]
+    same = program.embeddings.create(model="other", input=[TEXT])
     assert one.data[0].embedding == same.data[0].embedding
     many = program.embeddings.create(model="colours", input=["red"] * 200 + ["green"])
     assert many.data[0].embedding == many.data[199].embedding != many.data[200].embedding

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import ClassVar, Self
 
-from rungwise.core.text import idle_where
+from rungwise.core.text import IdleCase, idle_where
 from rungwise.serving import ServingLimits
 
 
@@ -35,7 +35,7 @@ class ModelLimits(ServingLimits):
     inputs: int = 2048
     text_characters: int = 32 * 1024
 
-    IDLE = (
+    IDLE: ClassVar[tuple[IdleCase, ...]] = (
         *ServingLimits.IDLE,
         idle_where(
             "thumbnail_pixels thumbnail_bytes store_seconds ready_seconds kept_bytes kept_seconds kept_queries",

@@ -1,7 +1,9 @@
 """What ``rungwise serve-model`` asks of the server, and what it says. Also tests rungwise.cli.serve._entrance."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -10,6 +12,7 @@ from rungwise.cli import main
 from rungwise.cli.serve import _entrance as entrance
 from rungwise.cli.serve import _model as command
 from rungwise.model_server import ModelLimits
+from rungwise.serving import TOKEN as ONE
 from rungwise.serving import ServerSettings
 from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, picture_bytes
@@ -19,22 +22,22 @@ TOKEN = "correct-horse"
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the server was asked to do; it says that it is ready, and ends."""
-    calls: list[dict[str, object]] = []
+    calls: list[dict[str, Any]] = []
 
-    def served(make: object, *, ready: object, settings: ServerSettings, **named: object) -> None:
+    def served(make: object, *, ready: Callable[[str], None], settings: ServerSettings, **named: object) -> None:
         calls.append(named | vars(settings) | {"make": make, "settings": settings})
         ready("http://192.0.2.7:3003/")
 
-    for name in (entrance.TOKEN, entrance.TOKENS):
+    for name in (ONE, entrance.TOKENS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("rungwise.serving._server.serve_app", served)
     monkeypatch.setattr(command, "read_dual_encoder", lambda *_, **__: ColourModel())
     return calls
 
 
-def test_this_machine_alone_needs_no_token(asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_this_machine_alone_needs_no_token(asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve-model", "colours", "--device", "cpu"]) == 0
     assert capsys.readouterr().out == "vectors of 3 numbers at http://192.0.2.7:3003/   (Ctrl-C ends)\n"
     (call,) = asked
@@ -43,7 +46,7 @@ def test_this_machine_alone_needs_no_token(asked: list[dict[str, object]], capsy
 
 
 def test_what_is_served_is_the_model_with_its_names(
-    asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+    asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = ["--name", "colours", "--name", "ViT-B-32__openai"]
     assert main(["serve-model", "colours", *given]) == 0
@@ -60,7 +63,7 @@ def test_what_is_served_is_the_model_with_its_names(
 
 
 def test_others_get_a_token_that_is_printed(
-    asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = lambda host, bound, port: (f"http://127.0.0.1:{port}/", f"http://192.0.2.7:{port}/")  # noqa: E731
     monkeypatch.setattr(entrance, "addresses", seen)
@@ -77,7 +80,7 @@ def test_others_get_a_token_that_is_printed(
 
 
 def test_several_tokens_and_a_log(
-    asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "tokens"
     file.write_text(f"immich read {TOKEN}\n")
@@ -89,7 +92,7 @@ def test_several_tokens_and_a_log(
 
 
 def test_a_similarity_that_is_no_cosine_is_said(
-    asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "read_dual_encoder", lambda *_, **__: ColourModel(similarity=Order()))
     assert main(["serve-model", "colours"]) == 0
@@ -110,7 +113,7 @@ def test_a_similarity_that_is_no_cosine_is_said(
     ],
 )
 def test_mistakes_are_one_line(
-    asked: list[dict[str, object]], arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    asked: list[dict[str, Any]], arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve-model", "colours", *arguments]) == 2
     error = capsys.readouterr().err
