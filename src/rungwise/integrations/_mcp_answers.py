@@ -227,10 +227,11 @@ def text_of(answer: AssistantAnswer) -> str:
     lines = [answer.end]
     for hit in answer.hits:
         told = {"id": hit.id, "rung": hit.rung, "degree": hit.degree, "score": hit.score, "captions": hit.captions[:1]}
-        lines.append(json.dumps({name: value for name, value in told.items() if value not in (None, [])}))
+        told = {name: value for name, value in told.items() if value not in (None, [])}
+        lines.append(json.dumps(told, ensure_ascii=False))
     lines += [f"note: {note}" for note in answer.notes]
     if answer.previews:
-        lines.append(f"images that follow, in this order: {json.dumps(answer.previews)}")
+        lines.append(f"images that follow, in this order: {json.dumps(answer.previews, ensure_ascii=False)}")
     return "\n".join(lines)
 
 
@@ -259,14 +260,19 @@ def _hit(hit: Mapping[str, Any]) -> AssistantHit:
     named = NOT_JUDGED if rung is None else BEYOND if rung >= _AFTER_END else cleaned(hit["band"], _LONGEST_NAME)
     columns = list(hit["columns"].items())[:_MOST_COLUMNS]
     return AssistantHit(
-        id=str(hit["id"]),
+        id=_id(hit["id"]),
         rung=named,
         degree=None if hit["degree"] is None else round(float(hit["degree"]), 3),
         score=None if hit["score"] is None else round(float(hit["score"]), 4),
         captions=[cleaned(one) for one in hit["captions"][:_MOST_CAPTIONS]],
         columns={cleaned(name, _LONGEST_NAME): _value(value) for name, value in columns},
-        duplicates=[str(one) for one in hit["folded"][:_MOST_VALUES]],
+        duplicates=[_id(one) for one in hit["folded"][:_MOST_VALUES]],
     )
+
+
+def _id(sent: object) -> str:
+    """An id as the other tools take it; what no text can hold is written out."""
+    return str(sent).encode("utf-8", "backslashreplace").decode()
 
 
 def _value(value: object) -> bool | int | float | str | list[str]:

@@ -15,7 +15,7 @@ import tyro
 
 from rungwise.cli.frame import Limits, Port, parse
 from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed, token_of, tokens_of
-from rungwise.core import require
+from rungwise.core import UserError, require
 from rungwise.core.text import idle_where, idle_without, refuse_idle
 from rungwise.jobs import ADVANCED, AlteredModel, Device, flag, near_words, read_model_of, say
 from rungwise.serving import ServingLimits
@@ -88,6 +88,10 @@ def main(arguments: list[str]) -> int:
     asked = parse(Mcp, arguments, "rungwise mcp", examples=_EXAMPLES)
     refuse_idle(asked.limits, option=lambda name: flag(f"limits.{name}"))
     require("mcp", "rungwise mcp")
+    from rungwise.integrations.mcp import MOST_PREVIEWS
+
+    if not 0 <= asked.previews <= MOST_PREVIEWS:
+        raise UserError(f"--previews must be 0 to {MOST_PREVIEWS}, got {asked.previews}")
     if asked.http:
         return _over_http(asked)
     import anyio
