@@ -196,7 +196,7 @@ def end_in_words(found: Mapping[str, Any], *, offset: int = 0, filtered: bool = 
     """Where relevance ends, in plain words.
 
     >>> end_in_words({"hits": [{"rung": 1}], "more": False, "end": {"shown": 1, "nothing": False, "left_out": 7}})
-    '1 picture fits; relevance ends here. 7 of less likeness are left out, which beyond=true gives.'
+    '1 picture fits; relevance ends here. 7 less similar pictures left out, which beyond=true lists.'
     >>> end_in_words({"hits": [], "more": False, "end": {"shown": 0, "nothing": True}})
     'nothing in this index fits.'
     """
@@ -216,7 +216,7 @@ def end_in_words(found: Mapping[str, Any], *, offset: int = 0, filtered: bool = 
     else:
         said = f"{_pictures(shown)} fit{'s' * (shown == 1)}{within}; relevance ends here."
     if left_out := int(end.get("left_out", 0)):
-        said += f" {left_out} of less likeness are left out, which beyond=true gives."
+        said += f" {_pictures(left_out, 'less similar ')} left out, which beyond=true lists."
     if after := len(hits) - before:
         said += f" {_pictures(after)} of the list stand{'s' * (after == 1)} {BEYOND}."
     return said
@@ -312,5 +312,5 @@ def _filter(name: str, kind: ColumnType, least: str | float | None, examples: Se
     return cleaned(write_where(Where((Condition(name, _OPERATORS[kind], value),))))
 
 
-def _pictures(number: int) -> str:
-    return f"{number} picture{'s' * (number != 1)}"
+def _pictures(number: int, kind: str = "") -> str:
+    return f"{number} {kind}picture{'s' * (number != 1)}"

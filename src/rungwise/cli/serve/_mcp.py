@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +13,7 @@ import tyro
 
 from rungwise.cli.frame import Limits, Port, parse
 from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed, token_of, tokens_of
+from rungwise.cli.serve._streams import input_until_interrupted, output_kept_free
 from rungwise.core import UserError, require
 from rungwise.core.text import idle_where, idle_without, refuse_idle
 from rungwise.jobs import ADVANCED, AlteredModel, Device, flag, near_words, read_model_of, say
@@ -97,9 +96,10 @@ def main(arguments: list[str]) -> int:
     import anyio
 
     with ExitStack() as stack:
-        with _output_kept_free():
+        with output_kept_free():
             server = _server(asked, stack)
-        anyio.run(server.run_stdio_async)
+        with input_until_interrupted():
+            anyio.run(server.run_stdio_async)
     return 0
 
 
@@ -184,25 +184,3 @@ def _model(asked: Mcp, index: Any, place: str | None) -> DualEncoder:
 
 def _is_server(place: str) -> bool:
     return place.startswith(("http://", "https://"))
-
-
-@contextmanager
-def _output_kept_free() -> Iterator[None]:
-    """Lead what is printed while a model is loaded, by libraries too, to the standard error.
-
-    The protocol alone stands on the standard output. While it is spoken, its own library sees to that.
-    """
-    try:
-        output, errors = sys.stdout.fileno(), sys.stderr.fileno()
-    except (OSError, ValueError):  # streams of a test or a notebook, which no other program reads
-        yield
-        return
-    sys.stdout.flush()
-    kept = os.dup(output)
-    os.dup2(errors, output)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, output)
-        os.close(kept)
