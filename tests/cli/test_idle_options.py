@@ -202,7 +202,11 @@ BASES: dict[str, list[tuple[str, str]]] = {
         ("without --rerank", "photos.index"),
         ("at an address that no other", "photos.index"),
     ],
-    "check": [("without --tune", "photos.index"), ("without --queries FILE", "photos.index")],
+    "check": [
+        ("without --tune", "photos.index"),
+        ("beside --against", "photos.index --against lancedb://folder/photos"),
+        ("without --queries FILE", "photos.index"),
+    ],
     "plan": [
         ("without --measure", "10k"),
         ("beside --stored", "10k --measure --stored photos.index"),
