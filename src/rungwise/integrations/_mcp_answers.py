@@ -175,11 +175,11 @@ def answer_of(found: Mapping[str, Any], *, offset: int, filtered: bool) -> Assis
         AttributeError, KeyError, TypeError, ValueError: If it is no such answer.
     """
     end, hits = found["end"], [_hit(one) for one in found["hits"]]
-    notes = [*found["notes"], *(one["line"] for one in found["unknown"])]
-    if found["reading"]:
-        notes.append(f"the query was read as {found['reading']}")
-    if end is not None:
-        notes += [end["remark"], *end["advice"]]
+    advice = [] if end is None else [end["remark"], *end["advice"]]
+    # Advice names most words that the model does not know.
+    unknown = [one["line"] for one in found["unknown"] if not any(f"'{one['word']}'" in line for line in advice)]
+    reading = [f"the query was read as {found['reading']}"] if found["reading"] else []
+    notes = [*found["notes"], *unknown, *reading, *advice]
     return AssistantAnswer(
         end=end_in_words(found, offset=offset, filtered=filtered),
         fit=None if end is None else int(end["shown"]),
@@ -211,8 +211,10 @@ def end_in_words(found: Mapping[str, Any], *, offset: int = 0, filtered: bool = 
     if end["nothing"]:
         said = f"nothing in this index fits{within}."
     elif shown > offset + before:
-        place = f"these are numbers {offset + 1} to {offset + before}" if before else "none of them is listed"
-        said = f"{_pictures(shown)} fit{within}; {place}, and offset={offset + before} gives more."
+        last = offset + before
+        listed = {0: "none is listed", 1: f"number {last} is listed"}
+        place = listed.get(before, f"numbers {offset + 1} to {last} are listed")
+        said = f"{_pictures(shown)} fit{'s' * (shown == 1)}{within}; {place}, and offset={last} gives more."
     else:
         said = f"{_pictures(shown)} fit{'s' * (shown == 1)}{within}; relevance ends here."
     if left_out := int(end.get("left_out", 0)):

@@ -100,7 +100,7 @@ class Tools:
         """
         if not (words.strip() or picture or like or filter.strip()):
             raise ToolError("nothing is searched for; give words, picture, like or filter")
-        with _refusals_in_one_line():
+        with _refusals_in_one_line(self._client):
             found = self._client.search(
                 words,
                 k,
@@ -122,13 +122,13 @@ class Tools:
         previews: _Previews = None,
     ) -> Annotated[CallToolResult, AssistantAnswer]:
         """Find the pictures that are most like one of the index; that picture itself is not among them."""
-        with _refusals_in_one_line():
+        with _refusals_in_one_line(self._client):
             found = self._client.similar(id, k, offset=offset, where=filter, everything=beyond)
             return self._result(found, offset, filter, previews)
 
     def describe_index(self) -> Annotated[CallToolResult, AssistantIndex]:
         """Say what is searched: number of pictures, columns with examples of filters, and what judges the end."""
-        with _refusals_in_one_line():
+        with _refusals_in_one_line(self._client):
             about = self._client.about()
             index = index_of(about, self._judge(about), grades=self._grades)
         columns = ", ".join(f"{one.name} ({one.type})" for one in index.columns)
@@ -152,7 +152,7 @@ class Tools:
         request = context.request_context.request
         if request is not None and not may(request, right):
             raise ToolError(f"the token has not the right {right}; ask whoever runs this server")
-        with _refusals_in_one_line():
+        with _refusals_in_one_line(self._client):
             self._client.grade(words, id, grade)
         stored = StoredGrade(words, id, grade)
         text = "the earlier grade is taken back." if grade is None else f"stored: {grade}."
@@ -192,15 +192,14 @@ class Tools:
 
 
 @contextmanager
-def _refusals_in_one_line() -> Iterator[None]:
+def _refusals_in_one_line(client: Client) -> Iterator[None]:
     """Make refusals of the server that searches those of a tool, without its address where it did answer."""
     try:
-        yield
+        with client.reading_answers():
+            yield
     except UserError as error:
         reason = error.__cause__ if isinstance(error.__cause__, UserError) else error
         raise ToolError(cut(line_of(reason))) from None
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ToolError("what was asked is no server of this rungwise, or the question cannot be sent") from error
 
 
 def _decoded(picture: str) -> bytes:

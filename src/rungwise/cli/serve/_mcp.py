@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import tyro
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from rungwise.serving import Client
 
 INDEX_TOKEN = "RUNGWISE_INDEX_TOKEN"
-"""Environment variable of the token of the server that INDEX names; RUNGWISE_TOKEN is that of this one."""
+"""Environment variable of the token of the server that INDEX names, where it is another than RUNGWISE_TOKEN."""
 
 _EXAMPLES = (
     "rungwise mcp photos.index",
@@ -42,8 +41,8 @@ class Mcp:
     it listens instead.
 
     Attributes:
-        index: Folder of the index. Or the address of a rungwise server, http://HOST:PORT/, whose token
-            RUNGWISE_INDEX_TOKEN gives.
+        index: Folder of the index. Or the address of a rungwise server, http://HOST:PORT/. Its token is that of
+            RUNGWISE_INDEX_TOKEN, else the one in the address, else that of RUNGWISE_TOKEN.
         model: The model that built the index, if it has moved.
         previews: The most small images of an answer, 0 to 16.
         allow_grades: Also offer a tool that stores grades of pictures, right, close or wrong.
@@ -153,10 +152,7 @@ def _remote(asked: Mcp) -> Client:
     """Connection to a server that runs, which has been asked once."""
     from rungwise.serving import Client
 
-    parts = urlsplit(asked.index)
-    inside = parse_qs(parts.query).get("token", [""])[0]
-    address = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
-    client = Client(address, os.environ.get(INDEX_TOKEN) or inside or None)
+    client = Client.at(asked.index, os.environ.get(INDEX_TOKEN) or None)
     client.about()
     return client
 

@@ -5,30 +5,25 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+_INPUT, _OUTPUT, _ERRORS = 0, 1, 2
 _PIECE = 1 << 16
 
 
 @contextmanager
 def output_kept_free() -> Iterator[None]:
     """Lead what is printed while the block runs, by libraries too, to the standard error."""
-    try:
-        output, errors = sys.stdout.fileno(), sys.stderr.fileno()
-    except (OSError, ValueError):  # streams of a test or a notebook, which no other program reads
-        yield
-        return
-    sys.stdout.flush()
-    kept = os.dup(output)
-    os.dup2(errors, output)
+    _flush()
+    kept = os.dup(_OUTPUT)
+    os.dup2(_ERRORS, _OUTPUT)
     try:
         yield
     finally:
-        sys.stdout.flush()
-        os.dup2(kept, output)
+        _flush()
+        os.dup2(kept, _OUTPUT)
         os.close(kept)
 
 
@@ -47,7 +42,7 @@ def input_until_interrupted() -> Iterator[None]:
         return
     interrupted = False
     ours, theirs = socket.socketpair()
-    kept = os.dup(0)
+    kept = os.dup(_INPUT)
 
     def pass_on() -> None:
         with suppress(OSError):
@@ -64,13 +59,17 @@ def input_until_interrupted() -> Iterator[None]:
         interrupted = True
         end()
 
-    os.dup2(theirs.fileno(), 0)
+    os.dup2(theirs.fileno(), _INPUT)
     signal.signal(signal.SIGINT, interrupt)
     threading.Thread(target=pass_on, name="rungwise-input", daemon=True).start()
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-        os.dup2(kept, 0)
+        os.dup2(kept, _INPUT)
     if interrupted:
         raise KeyboardInterrupt
+
+
+def _flush() -> None:
+    print(end="", flush=True)
