@@ -96,6 +96,10 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "addresses", "approximation", "bm25", "column_counts", "id_sampling", "vector_files", "base", "candidates",
         "engine_rows", "scan", "exact", "lance", "milvus", "factory",
     ),
+    "integrations": (
+        "list_cutter", "mteb", "search_place", "engines", "lightning", "torchmetrics", "trec", "sentence_transformers",
+        "langchain", "llama_index", "haystack", "lancedb", "mcp",
+    ),
     "jobs": (
         "terminal", "python_values", "options", "job", "models", "load", "sources", "evaluation", "training",
         "index", "searches", "calibration", "results", "studies",
