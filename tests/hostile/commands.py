@@ -34,7 +34,7 @@ from tests.hostile.readers import benchmarks, collections
 
 FAMILY = "commands"
 
-_SERVERS = ("rungwise.cli.serve._command.say", "rungwise.cli._grade.say")
+_SERVERS = ("rungwise.cli.serve._command.say", "rungwise.cli.serve._mcp.say", "rungwise.cli._grade.say")
 """By these, commands that end when they are asked to say that they are ready."""
 _READY = "(Ctrl-C ends)"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -148,6 +148,8 @@ def commands() -> list[Command]:
                 ("index", "run", "engine"), ("engine/ids.txt",)),
         Command("serve", ("serve", "{}/index/index", "--model", "{}/run/model", "--port", "0", "--no-browser"),
                 ("index", "run"), index[:3], ("index/index",)),
+        Command("mcp", ("mcp", "{}/index/index", "--model", "{}/run/model", "--http", "--port", "0"), ("index", "run"),
+                index[:3], ("index/index",)),
         Command("import", ("import", "{}/vsepp/model_best.pth.tar", "{}/vsepp/vocab.pkl", "--out", "{}/new"),
                 ("vsepp",),
                 ("vsepp/model_best.pth.tar", "vsepp/vocab.pkl")),
