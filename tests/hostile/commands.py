@@ -34,7 +34,9 @@ from tests.hostile.readers import benchmarks, collections
 
 FAMILY = "commands"
 
-_SERVERS = ("rungwise.cli.serve._command.say", "rungwise.cli.serve._model.say", "rungwise.cli._grade.say")
+_SERVERS = tuple(
+    f"rungwise.cli.{one}.say" for one in ("serve._command", "serve._model", "serve._mcp", "_grade")
+)
 """By these, commands that end when they are asked to say that they are ready."""
 _READY = "(Ctrl-C ends)"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -151,6 +153,8 @@ def commands() -> list[Command]:
         Command("serve-model", ("serve-model", "{}/run/model", "--port", "0"), ("run",), model, ("run/model",)),
         Command("serve-model, exported", ("serve-model", "{}/exported", "--port", "0"), ("exported",),
                 ("exported/config.json", "exported/image.onnx", "exported/tokenizer.json"), ("exported",)),
+        Command("mcp", ("mcp", "{}/index/index", "--model", "{}/run/model", "--http", "--port", "0"), ("index", "run"),
+                index[:3], ("index/index",)),
         Command("import", ("import", "{}/vsepp/model_best.pth.tar", "{}/vsepp/vocab.pkl", "--out", "{}/new"),
                 ("vsepp",),
                 ("vsepp/model_best.pth.tar", "vsepp/vocab.pkl")),

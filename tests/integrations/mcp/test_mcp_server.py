@@ -1,4 +1,7 @@
-"""What an assistant reads, by the protocol's own client: answers, refusals in one line, and the entrance over HTTP."""
+"""What an assistant reads, by the protocol's own client: answers, refusals in one line, and the entrance over HTTP.
+
+Also tests rungwise.integrations._mcp_answers and rungwise.integrations._mcp_tools.
+"""
 
 import asyncio
 import base64
@@ -24,7 +27,7 @@ import httpx2
 from fastapi import FastAPI
 from mcp.client import Client as Assistant
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult
+from mcp.types import CallToolResult
 
 from rungwise.core import UserError
 from rungwise.index import Index

@@ -92,13 +92,11 @@ def main(arguments: list[str]) -> int:
         raise UserError(f"--previews must be 0 to {MOST_PREVIEWS}, got {asked.previews}")
     if asked.http:
         return _over_http(asked)
-    import anyio
-
     with ExitStack() as stack:
         with output_kept_free():
             server = _server(asked, stack)
         with input_until_interrupted():
-            anyio.run(server.run_stdio_async)
+            server.run()
     return 0
 
 
