@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from rungwise.cli.frame import Port, parse
+from rungwise.cli.frame import parse
 from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed, token_of, tokens_of
 from rungwise.core.text import refuse_idle
 from rungwise.jobs import ADVANCED, AlteredModel, Device, flag, read_dual_encoder, say, say_now
@@ -33,6 +33,7 @@ class ServeModel:
         name: Name under which the model answers; repeatable. Requests for another are then refused. Without it, any
             name is answered, and said once.
         host: Address to listen on. With 0.0.0.0 other machines are let in, with the token that is then printed.
+        port: Number after the colon; 0 takes any free one.
         token: A password for every request. Better set RUNGWISE_TOKEN: others can read a command line.
         tokens: A file of several tokens, one NAME RIGHT TOKEN a line, as the command rungwise token prints them. The
             right watch asks for /ping and /metrics, read for vectors too. Or set RUNGWISE_TOKENS to such lines.
@@ -47,7 +48,7 @@ class ServeModel:
     altered_model: AlteredModel = field(default=False, metadata=ADVANCED)
     name: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     host: str = "127.0.0.1"
-    port: Port = 3003
+    port: int = 3003
     token: str | None = None
     tokens: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     open: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
