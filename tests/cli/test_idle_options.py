@@ -205,7 +205,11 @@ BASES: dict[str, list[tuple[str, str]]] = {
         ("at an address that no other", "photos.index"),
     ],
     "serve-model": [("at an address that no other", "model")],
-    "check": [("without --tune", "photos.index"), ("without --queries FILE", "photos.index")],
+    "check": [
+        ("without --tune", "photos.index"),
+        ("beside --against", "photos.index --against lancedb://folder/photos"),
+        ("without --queries FILE", "photos.index"),
+    ],
     "plan": [
         ("without --measure", "10k"),
         ("beside --stored", "10k --measure --stored photos.index"),
