@@ -252,7 +252,7 @@ WITHOUT_A_DOOR = {
     "rungwise.demo._parts.train_one": OWN_MODEL,
     "rungwise.demo._sides.DemoModel.open": OWN_MODEL,
     "rungwise.evaluation.tables._published_rows.printed": OF_THE_PACKAGE,
-    "rungwise.integrations._mteb_models.load_mteb": "mteb's own loader, after its files were looked through for code",
+    "rungwise.integrations.mteb._mteb_models.load_mteb": "mteb's own loader; its files were looked through for code",
     "rungwise.integrations.trec._by_ranx": "ranx's own reader of the text files that a caller names",
     "rungwise.runs.study._machines._name_of": "what the system says of its processor",
     "rungwise.index.stores.lance._version_file.VersionFile.acknowledge": OWN_WORK,

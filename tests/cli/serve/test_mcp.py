@@ -32,7 +32,7 @@ from rungwise.cli.serve._mcp import INDEX_TOKEN
 from rungwise.cli.serve._streams import input_until_interrupted, output_kept_free
 from rungwise.index import Index
 from rungwise.scenes import SceneConfig, generate
-from rungwise.serving import background
+from rungwise.serving import ServerSettings, background
 
 NAMES = ("RUNGWISE_TOKEN", "RUNGWISE_TOKENS", INDEX_TOKEN)
 TOKEN = "correct-horse"

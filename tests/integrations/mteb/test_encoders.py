@@ -1,4 +1,4 @@
-"""Our models, search and degrees under mteb itself. Also tests rungwise.integrations._mteb_task."""
+"""Our models, search and degrees under mteb itself. Also tests rungwise.integrations.mteb._mteb_task."""
 
 import json
 import math

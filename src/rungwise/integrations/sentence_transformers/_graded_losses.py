@@ -14,31 +14,16 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from numpy.typing import ArrayLike, NDArray
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base.losses.gradcache import CachedLossMixin
 from torch import Tensor, nn
 
-from rungwise.core import UserError, require
+from rungwise.core import UserError
 from rungwise.data import ImageCaptions
-from rungwise.integrations._sentence_transformers_rows import collection_of, pairs_of, with_positions
 from rungwise.losses import Loss, LossValue
 from rungwise.relevance import Degrees, as_degrees
 from rungwise.similarity import cosine
 from rungwise.training.distributed import GlobalNegatives
-
-require("sentence_transformers", __name__, extra="sentence-transformers")
-
-from sentence_transformers import CrossEncoder, SentenceTransformer  # noqa: E402
-from sentence_transformers.base.losses.gradcache import CachedLossMixin  # noqa: E402
-
-from rungwise.integrations._sentence_transformers_evaluator import GradedRetrievalEvaluator  # noqa: E402
-
-__all__ = [
-    "GradedListLoss",
-    "GradedLoss",
-    "GradedRetrievalEvaluator",
-    "collection_of",
-    "pairs_of",
-    "with_positions",
-]
 
 _POSITIONS = "with_positions or pairs_of of rungwise.integrations.sentence_transformers"
 

@@ -25,7 +25,7 @@ from rungwise.evaluation import (
     evaluate,
     protocol_named,
 )
-from rungwise.integrations._sentence_transformers_rows import TEXTS
+from rungwise.integrations.sentence_transformers._sentence_transformers_rows import TEXTS
 from rungwise.metrics import DIRECTIONS, Direction, Measure, Positives, Total, parse, parse_all
 from rungwise.relevance import Degrees, as_degrees
 

@@ -1,7 +1,7 @@
 """The library itself, with tiny models. Also tests rungwise.integrations.
 
-Also tests rungwise.integrations._sentence_transformers_rows and
-rungwise.integrations._sentence_transformers_evaluator.
+Also tests rungwise.integrations.sentence_transformers._sentence_transformers_rows and
+rungwise.integrations.sentence_transformers._sentence_transformers_evaluator.
 """
 
 import csv

@@ -23,12 +23,10 @@ from pydantic import ValidationError
 from rungwise.core import UserError, in_words
 from rungwise.core.output import line_of, quoted
 from rungwise.index import Index, Meaning
-from rungwise.integrations._mcp_tools import LARGEST_BODY, MOST_PREVIEWS, Tools, cut
+from rungwise.integrations.mcp._mcp_tools import LARGEST_BODY, MOST_PREVIEWS, Tools, cut
 from rungwise.models import DualEncoder
 from rungwise.serving import Client, ServerSettings, background, new_app
 from rungwise.serving.access import Right, new_token
-
-__all__ = ["INSTRUCTIONS", "MOST_PREVIEWS", "PATH", "SearchServer", "create_mcp_app", "local_client"]
 
 PATH = "/mcp"
 """Path of the protocol over HTTP."""

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from rungwise.core import Limits, UserError
 from rungwise.core.output import line_of
-from rungwise.integrations._mcp_answers import (
+from rungwise.integrations.mcp._mcp_answers import (
     AssistantAnswer,
     AssistantIndex,
     StoredGrade,

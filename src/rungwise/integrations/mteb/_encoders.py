@@ -24,16 +24,13 @@ from rungwise.calibration import UNRELATED, Calibration
 from rungwise.core import UserError
 from rungwise.core.output import one_line
 from rungwise.data.files import EncodedOnce
-from rungwise.integrations._mteb_models import MtebModel, load_mteb
-from rungwise.integrations._mteb_task import DegreeTask, chunks_of
+from rungwise.integrations.mteb._mteb_task import DegreeTask, chunks_of
 from rungwise.metrics import (
     Direction,
     Ends,
     judged_by,
 )
 from rungwise.models import DualEncoder
-
-__all__ = ["DegreeTask", "MtebEncoder", "MtebModel", "MtebSearch", "evaluate", "load_mteb"]
 
 
 class MtebEncoder:

@@ -1,0 +1,6 @@
+from ._graded_losses import GradedListLoss as GradedListLoss
+from ._graded_losses import GradedLoss as GradedLoss
+from ._sentence_transformers_evaluator import GradedRetrievalEvaluator as GradedRetrievalEvaluator
+from ._sentence_transformers_rows import collection_of as collection_of
+from ._sentence_transformers_rows import pairs_of as pairs_of
+from ._sentence_transformers_rows import with_positions as with_positions
