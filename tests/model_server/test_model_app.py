@@ -45,7 +45,7 @@ def test_rights_of_tokens() -> None:
     with TestClient(app) as client:
         for token, watching, reading in ((READER, 200, 200), (WATCHER, 200, 403), ("", 401, 401)):
             bearer = {"Authorization": f"Bearer {token}"} if token else {}
-            for path in ("/ping", "/metrics"):
+            for path in ("/health", "/ping", "/metrics"):
                 assert client.get(path, headers=bearer).status_code == watching
             for path in ("/v1/models", "/openapi.json"):
                 assert client.get(path, headers=bearer).status_code == reading

@@ -16,7 +16,7 @@ from rungwise.serving.access import Right
 from rungwise.serving.schemas import json_answer, refusals
 
 _RIGHTS: dict[tuple[str, str], Right] = {
-    **{("GET", name): "watch" for name in ("ping", "metrics")},
+    **{("GET", name): "watch" for name in ("health", "ping", "metrics")},
     **{("GET", name): "read" for name in ("", "openapi.json", "v1")},
     **{("POST", name): "read" for name in ("predict", "v1")},
 }
@@ -67,6 +67,11 @@ def create_model_app(
                 "version": app.version,
             }
         )
+
+    @app.get("/health", responses=refusals(), tags=["server"])
+    async def health() -> Response:
+        """That the server answers."""
+        return json_answer({"status": "ok"})
 
     app.include_router(_immich.routes(served))
     app.include_router(_openai.routes(served))

@@ -16,7 +16,7 @@ import pytest
 
 from rungwise.calibration import RUNGS, QueryJudgement
 from rungwise.cli import main
-from rungwise.cli.serve import _command as serve
+from rungwise.cli.serve import _entrance as entrance
 from rungwise.index import Index
 from rungwise.serving import ServerSettings, background, create_app
 from tests.colour_model import ColourModel, colour_pictures
@@ -272,10 +272,10 @@ def test_what_cannot_be_meant_is_refused(
 def test_a_token_may_stand_in_the_environment(
     address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(serve.TOKEN, raising=False)
+    monkeypatch.delenv(entrance.TOKEN, raising=False)
     assert main(["search", address, "red"]) == 2
     assert "token" in capsys.readouterr().err
-    monkeypatch.setenv(serve.TOKEN, TOKEN)
+    monkeypatch.setenv(entrance.TOKEN, TOKEN)
     assert ids(found(capsys, address, "red", "--k", "1")) == ["0-red"]
 
 

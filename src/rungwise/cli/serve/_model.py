@@ -33,7 +33,7 @@ class ServeModel:
         name: Name under which the model answers; repeatable. Requests for another are then refused. Without it, any
             name is answered, and said once.
         host: Address to listen on. With 0.0.0.0 other machines are let in, with the token that is then printed.
-        port: Number after the colon. 0 takes any that is free. The default is that of Immich's service.
+        port: Number after the colon; 0 takes any free one.
         token: A password for every request. Better set RUNGWISE_TOKEN: others can read a command line.
         tokens: A file of several tokens, one NAME RIGHT TOKEN a line, as the command rungwise token prints them. The
             right watch asks for /ping and /metrics, read for vectors too. Or set RUNGWISE_TOKENS to such lines.
