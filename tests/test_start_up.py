@@ -42,6 +42,7 @@ PACKAGES = {
     "rungwise.jobs": "",
     "rungwise.language": "",
     "rungwise.metrics": "numpy",
+    "rungwise.model_server": "",
     "rungwise.models": "",
     "rungwise.parts": "",
     "rungwise.planning": "",

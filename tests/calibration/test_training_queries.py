@@ -1,4 +1,4 @@
-"""Also tests rungwise.calibration._kind_comparison and rungwise.calibration._unrelated_texts."""
+"""Also tests rungwise.calibration._kind_comparison and rungwise.calibration.unrelated._unrelated_texts."""
 
 import math
 from dataclasses import replace

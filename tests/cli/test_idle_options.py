@@ -35,6 +35,7 @@ from rungwise.cli.results._compare import CompareCommand
 from rungwise.cli.results._table import TableCommand
 from rungwise.cli.search._options import SearchCommand
 from rungwise.cli.serve._command import _OF_QUERIES, Serve
+from rungwise.cli.serve._model import ServeModel
 from rungwise.cli.serve._token import NewToken
 from rungwise.cli.train._presets import Presets
 from rungwise.core import UserError
@@ -44,8 +45,8 @@ from rungwise.jobs.calibration import Calibrate
 from rungwise.jobs.calibration._options import of_grades
 from rungwise.jobs.evaluation import Evaluate
 from rungwise.jobs.sources import SaveOptions
+from rungwise.model_server import ModelLimits
 from rungwise.relevance.config import CONFIGS, SpiceConfig
-from rungwise.serving import ServingLimits
 from tests.pages import pages_below
 
 ELSEWHERE = {"train"}
@@ -67,6 +68,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "index restore": (RestoreIndex,),
     "search": (SearchCommand,),
     "serve": (Serve,),
+    "serve-model": (ServeModel,),
     "check": (CheckIndex,),
     "plan": (PlanCollection,),
     "inspect": (Inspect,),
@@ -202,7 +204,12 @@ BASES: dict[str, list[tuple[str, str]]] = {
         ("without --rerank", "photos.index"),
         ("at an address that no other", "photos.index"),
     ],
-    "check": [("without --tune", "photos.index"), ("without --queries FILE", "photos.index")],
+    "serve-model": [("at an address that no other", "model")],
+    "check": [
+        ("without --tune", "photos.index"),
+        ("beside --against", "photos.index --against lancedb://folder/photos"),
+        ("without --queries FILE", "photos.index"),
+    ],
     "plan": [
         ("without --measure", "10k"),
         ("beside --stored", "10k --measure --stored photos.index"),
@@ -397,7 +404,7 @@ def test_a_default_that_python_gives_is_no_mistake(place):
 
 def test_limits_that_others_cancel_stand_on_the_page():
     page = pages_below("reference/cancel")
-    for case in (*ServingLimits.IDLE, _OF_QUERIES):
+    for case in (*ModelLimits.IDLE, _OF_QUERIES):
         assert all(f"`{flag(f'limits.{one}')}`" in page for one in case.options)
 
 

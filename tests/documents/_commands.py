@@ -19,8 +19,8 @@ from unittest.mock import patch
 from tests.ports import free_port
 from tests.rooms import ROOT
 
-SERVERS = ("serve", "grade", "demo")
-"""Commands that end when they are stopped."""
+SERVERS = {"serve": 8000, "grade": 8000, "demo": 8000, "serve-model": 3003}
+"""Commands that end when they are stopped, with their ports."""
 
 CHECKED = ("pip", "source", "deactivate", "py", "python3", "cd")
 """First words of lines that set up a machine: they are checked, and not run."""
@@ -147,13 +147,14 @@ class Shell:
         return done.returncode
 
     def _serve(self, words: list[str]) -> int:
-        asked = 8000
+        asked = SERVERS[words[0]]
         if "--port" in words:
             at = words.index("--port")
             asked = int(words[at + 1])
             words = [*words[:at], *words[at + 2 :]]
         ours = free_port()
-        server = Server([*words, "--port", str(ours), "--no-browser"], ours)
+        page = [] if words[0] == "serve-model" else ["--no-browser"]
+        server = Server([*words, "--port", str(ours), *page], ours)
         if server.start():
             self.ports[asked] = ours
             self.servers.append(server)

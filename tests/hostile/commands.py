@@ -34,7 +34,7 @@ from tests.hostile.readers import benchmarks, collections
 
 FAMILY = "commands"
 
-_SERVERS = ("rungwise.cli.serve._command.say", "rungwise.cli._grade.say")
+_SERVERS = ("rungwise.cli.serve._command.say", "rungwise.cli.serve._model.say", "rungwise.cli._grade.say")
 """By these, commands that end when they are asked to say that they are ready."""
 _READY = "(Ctrl-C ends)"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -143,8 +143,14 @@ def commands() -> list[Command]:
                 ("index", "run"), (*index, *model), ("index/index", "run/model")),
         Command("search --image", ("search", "{}/index/index", "--image", f"{{}}/{picture}", "--model",
                                    "{}/run/model"), ("index", "run", "csv"), (picture,)),
+        Command("check --against", ("check", "{}/index/index", "--against",
+                                    "faiss:{}/engine/rows.faiss?ids={}/engine/ids.txt", "--model", "{}/run/model"),
+                ("index", "run", "engine"), ("engine/ids.txt",)),
         Command("serve", ("serve", "{}/index/index", "--model", "{}/run/model", "--port", "0", "--no-browser"),
                 ("index", "run"), index[:3], ("index/index",)),
+        Command("serve-model", ("serve-model", "{}/run/model", "--port", "0"), ("run",), model, ("run/model",)),
+        Command("serve-model, exported", ("serve-model", "{}/exported", "--port", "0"), ("exported",),
+                ("exported/config.json", "exported/image.onnx", "exported/tokenizer.json"), ("exported",)),
         Command("import", ("import", "{}/vsepp/model_best.pth.tar", "{}/vsepp/vocab.pkl", "--out", "{}/new"),
                 ("vsepp",),
                 ("vsepp/model_best.pth.tar", "vsepp/vocab.pkl")),

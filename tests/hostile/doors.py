@@ -1,4 +1,4 @@
-"""The three applications of ours that listen, each as its command serves it, on a small collection."""
+"""The four applications of ours that listen, each as its command serves it, on a small collection."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from rungwise.demo._sides import DemoModel
 from rungwise.grading import Questions, create_grading_app
 from rungwise.grading._questions import Question
 from rungwise.index import Index
+from rungwise.model_server import create_model_app
 from rungwise.scenes import SceneConfig, generate, load_scene_file
 from rungwise.serving import MakeApp, ServingLimits, create_app
 from tests.colour_model import ColourModel
 from tests.hostile import world
 
-DOORS = ("serve", "demo", "grade")
+DOORS = ("serve", "demo", "grade", "serve-model")
 
 PLACE = "xyzzy-where-things-lie"
 """A folder above everything that is served. No answer may hold its name."""
@@ -34,7 +35,7 @@ def door(name: str, folder: Path, limits: ServingLimits = LIMITS) -> MakeApp:
     """What makes an application: the search page, the demo, or the grading page.
 
     Args:
-        name: One of :data:`DOORS`.
+        name: One of :data:`DOORS`; the last encodes for other programs.
         folder: An empty one, or one in which doors were made before.
         limits: Of the server.
     """
@@ -42,6 +43,8 @@ def door(name: str, folder: Path, limits: ServingLimits = LIMITS) -> MakeApp:
     scenes, model = root / "scenes", ColourModel()
     data = generate(scenes, _SCENES)
     (root / "secret.txt").write_bytes(SECRET)
+    if name == "serve-model":
+        return lambda settings, _: create_model_app(model, settings=replace(settings, limits=limits))
     if name == "grade":
         questions = Questions(data, (Question(0, 2), Question(1, 5)))
         return lambda settings, _: create_grading_app(

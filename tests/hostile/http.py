@@ -1,6 +1,6 @@
 """Requests that no client should send, to every application that listens: what each is answered, and what the log says.
 
-The applications are those of ``rungwise serve``, ``rungwise demo`` and ``rungwise grade``, behind real sockets. A
+The applications are those of ``rungwise serve``, ``demo``, ``grade`` and ``serve-model``, behind real sockets. A
 request is well answered if its status is one that is expected, and the answer has the headers of every answer, is one
 short line where it refuses, and tells nothing of where files lie. Whatever a client does, the server's log has no
 traceback, and others are answered afterwards.
@@ -379,7 +379,10 @@ def _odd(answer: bytes, status: int, attack: Attack) -> str:
     if b"content-type: application/json" not in head.lower():
         return "" if b"<form" in body else "a refusal that is no JSON"
     message = json.loads(body)
-    if list(message) != ["error"] or not message["error"].strip() or "\n" in message["error"]:
+    if list(message) != ["error"]:
+        return "a refusal that is no line"
+    line = message["error"]["message"] if isinstance(message["error"], dict) else message["error"]
+    if not line.strip() or "\n" in line:
         return "a refusal that is no line"
     return "what was sent comes back whole" if len(body) > LONGEST_REFUSAL else ""
 

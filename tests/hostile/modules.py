@@ -67,6 +67,7 @@ def kinds() -> list[Kind]:
             ("evaluate", model, "{}/csv", *evaluated), ("index", "{}/csv", "--model", model, "--out", "{}/new"),
             ("calibrate", model, "{}/csv", "--split", "all", "--out", "{}/new.json"), ("verify", model),
             ("export", model, "--out", "{}/new"), ("push", model, "someone/model"),
+            ("serve-model", model, "--port", "0"),
         )),
         Kind("model, its kind", ("run", "csv"), _in_a_model_of_a_kind, (
             ("evaluate", model, "{}/csv", *evaluated), ("verify", model),

@@ -20,7 +20,7 @@ from tests.hostile.doors import DOORS, LIMITS, PLACE, SECRET, door
 from tests.hostile.http import Server, ask_all, asked, run, sent
 from tests.hostile.requests import hostile_requests
 
-PAGE = {"serve": b"/about", "demo": b"/degrees/about", "grade": b"/grading/about"}
+PAGE = {"serve": b"/about", "demo": b"/degrees/about", "grade": b"/grading/about", "serve-model": b"/v1/models"}
 """An operation of each application that answers with 200."""
 
 
@@ -86,7 +86,8 @@ def test_every_answer_of_every_application_has_the_headers(opened: Server, name:
         assert got.split(b" ")[1] == head.split(b" ")[1]
         assert PLACE.encode() not in got
         statuses[got.split(b" ")[1]] += 1
-    assert statuses == {b"200": 3, b"404": 2, b"422": 1}
+    pages = name != "serve-model"  # which has no looks
+    assert statuses == {b"200": 2 + pages, b"404": 3 - pages, b"422": 1}
 
 
 @pytest.mark.slow

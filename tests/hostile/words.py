@@ -63,6 +63,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "search": ("search", "{}/found", "一隻狗 😀 café", "--model", "{}/run/model"),
     "check": ("check", "{}/found", "--number", "4"),
     "serve": ("serve", "{}/found", "--model", "{}/run/model", "--port", "0", "--no-browser"),
+    "serve-model": ("serve-model", "{}/run/model", "--port", "0", "--name", "犬 😀"),
     "token": ("token", "犬 😀", "read"),
     "export": ("export", "{}/run/model", "--out", "{}/new"),
     "import": ("import", "{}/vsepp/model_best.pth.tar", "{}/vsepp/vocab.pkl", "--out", "{}/new"),
@@ -300,7 +301,7 @@ def _judged(line: Sequence[str], output: _Output, outcome: Outcome, usual: Outco
     before = usual.value[0]
     shown, said = "file" in output.kinds[0], f"status {code}, usually {before}"
     # A server says its one line in a thread, whose failure the end of the command may or may not see.
-    if output.kinds[0] == "full" and line[0] in ("serve", "grade") and code in (2, before):
+    if output.kinds[0] == "full" and line[0] in ("serve", "serve-model", "grade") and code in (2, before):
         return "accepted", said
     if output.kinds[0] == "full" and usual.value[1] and before != 2:
         return ("clean", error.strip()) if code == 2 and "disk is full" in error else ("wrong", said + error[-300:])

@@ -299,6 +299,7 @@ def make_own(root: Path) -> None:
     index = Index.build(data, model_in(root / "run/model"), root / "index/index", model_location="../run/model")
     assert len(index) == len(NAMES)
     backup_index(root / "index/index", root / "index/backup")
+    _make_engine(root / "engine", index)
     source = CIDErD(data.captions, data.image_of_caption)
     (root / "degrees").mkdir()
     source.save(root / "degrees/dense")
@@ -321,6 +322,19 @@ def make_own(root: Path) -> None:
     write_fit(learned(0), root / "calibrations/fit.json")
     (root / "scenes").mkdir()
     generate(root / "scenes/scenes", SceneConfig(pictures=12, side=32))
+
+
+def _make_engine(folder: Path, index: Any) -> None:
+    """An index of faiss with the same vectors, and the ids of its rows."""
+    import faiss
+
+    rows = index.picture_store.get(list(index.picture_store.ids()))
+    vectors = np.stack([row.vector for row in rows.values()]).astype(np.float32)
+    folder.mkdir()
+    flat = faiss.IndexFlatIP(vectors.shape[1])
+    flat.add(vectors)
+    faiss.write_index(flat, str(folder / "rows.faiss"))
+    (folder / "ids.txt").write_text("\n".join(rows) + "\n")
 
 
 def run_config():  # type: ignore[no-untyped-def]

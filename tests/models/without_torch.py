@@ -4,6 +4,7 @@ Arguments: folders of the exported model, of pictures, and for the index.
 """
 
 import sys
+from base64 import b64encode
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,6 +29,7 @@ def main(model: str, pictures: str, folder: str) -> None:
 
     from rungwise.cli import main as command
     from rungwise.index import Index
+    from rungwise.model_server import create_model_app
     from rungwise.models import load_dual_encoder
     from rungwise.serving import create_app
 
@@ -51,6 +53,10 @@ def main(model: str, pictures: str, folder: str) -> None:
     )
     for answer in answers:
         print(answer.status_code, answer.headers["content-type"], len(answer.content))
+    served = TestClient(create_model_app(load_dual_encoder(model)))
+    for one in ("a red square", {"image": f"data:;base64,{b64encode(Path(first).read_bytes()).decode()}"}):
+        answer = served.post("/v1/embeddings", json={"input": one})
+        print(answer.status_code, answer.headers["content-type"], len(answer.json()["data"][0]["embedding"]))
     print("barred and loaded:", sorted(set(BARRED) & set(sys.modules)))
 
 

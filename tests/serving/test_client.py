@@ -178,7 +178,7 @@ def stranger(content: bytes, status: int = 200) -> FastAPI:
 
 @pytest.mark.parametrize("content", [b"<html>", b"[1, 2]", b"[" * 100_000, b"\xff"])
 def test_what_is_no_server_of_ours_is_said(content: bytes) -> None:
-    with reached(stranger(content)) as address, pytest.raises(UserError, match="no server of rungwise"):
+    with reached(stranger(content)) as address, pytest.raises(UserError, match="no server of this rungwise"):
         Client(address).about()
 
 

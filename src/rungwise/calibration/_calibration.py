@@ -25,8 +25,8 @@ from rungwise.calibration._judgement import (
 )
 from rungwise.calibration._kind_comparison import KindComparison
 from rungwise.calibration._null_distribution import Null
-from rungwise.calibration._unrelated_standard import UNJUDGED_BOUNDARIES, Standard, checked_unrelated
 from rungwise.calibration.learning import FEWEST_QUERIES, Supervised, checked_pairs, learn
+from rungwise.calibration.unrelated import UNJUDGED_BOUNDARIES, Standard, checked_unrelated
 from rungwise.core import UserError, digest_of_json
 from rungwise.core.output import short_repr
 from rungwise.metrics import Direction, JudgedQueries, Scores
@@ -100,7 +100,7 @@ class Calibration:
     def unsupervised(cls, unrelated: ArrayLike | None = None, *, model_fingerprint: str = "") -> Calibration:
         """A calibration without any judgements.
 
-        With scores of unrelated queries (:mod:`rungwise.calibration._unrelated_standard`), those hits are shown that
+        With scores of unrelated queries (:mod:`rungwise.calibration.unrelated`), those hits are shown that
         stand higher over the query's centre than the best hits of nine in ten unrelated queries, and at least two
         thirds as high as the query's best hit. A degree is the share of the hit's height that lies above the best hit
         of unrelated queries. It is no expected degree of relevance, but is the same for every query: where the best hit

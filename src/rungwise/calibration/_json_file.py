@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.calibration._kind_comparison import KindComparison
-from rungwise.calibration._unrelated_standard import Standard
 from rungwise.calibration.learning import Supervised
+from rungwise.calibration.unrelated import Standard
 from rungwise.core import UserError, parse_json, read_bytes
 from rungwise.core.disk import replacing
 from rungwise.core.disk.sealed_lines import sealed, unsealed

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rungwise.calibration._calibration import Calibration
 from rungwise.calibration._judgement import BEYOND, Known, QueryJudgement, Values
 from rungwise.calibration._kind_comparison import NOTHING, CalibrationComparison, KindComparison, ShownFor
-from rungwise.calibration._unrelated_texts import UNRELATED
 from rungwise.calibration.learning import FEWEST_QUERIES
+from rungwise.calibration.unrelated import UNRELATED
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
 

@@ -46,7 +46,7 @@ _LIBRARIES = {
     "haystack": ("haystack",),
     "mcp": ("mcp",),
     "qdrant": ("qdrant_client",),
-    "pgvector": ("pgvector", "psycopg"),
+    "pgvector": ("psycopg",),
     "faiss": ("faiss",),
     "trec": ("ir_measures", "pytrec_eval", "ranx"),
 }
@@ -63,6 +63,10 @@ _WITHIN = {
     "search": ("fast", "statistics", "tables", "train"),
     "serve": ("fast", "statistics", "tables", "train", "search"),
     "mcp": ("fast", "statistics", "tables", "train", "search", "serve"),
+    **dict.fromkeys(
+        ("langchain", "llama-index", "haystack", "qdrant", "pgvector", "faiss"),
+        ("fast", "statistics", "tables", "train", "search"),
+    ),
 }
 """Extras that another extra brings."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rungwise.calibration import QueryJudgement
 from rungwise.core import UserError, check_length
 from rungwise.data.files import PackedPicture, Picture
 from rungwise.index._answers import Answer, CaptionHit, Hit, SearchOptions, WordUse, hits_of
@@ -268,6 +269,33 @@ class Searcher:
     def judging(self) -> Calibration:
         """What judges texts now: the calibration of the index, else that of the model, else one without judgements."""
         return self._cutoff.of_texts
+
+    def judge_list(self, vector: ArrayLike, ids: Sequence[str]) -> QueryJudgement:
+        """Judge where the list should end that another search of these pictures gave to a text.
+
+        It is judged by the scores alone; a search knows the words of the query and the texts of hits as well.
+
+        Args:
+            vector: (D,) vector of the text, by the model of the index.
+            ids: Pictures of the index in the order of that list.
+
+        Returns:
+            Degrees and rungs of the pictures in the order given, and the number of them before the end. These
+            are the first ones where the list is ordered by similarity.
+
+        Raises:
+            UserError: If the index does not hold a picture, or has fewer than two.
+        """
+        query = self._queries(vector, 1)
+        if not ids:
+            return QueryJudgement(np.zeros(0), np.zeros(0, np.int64), cut=0, belief=0.0)
+        rows = self._rows_of(ids)
+        scores = self.index.picture_store.similarity.array(np.stack([rows[one] for one in ids]), query)[:, 0]
+        order = np.argsort(-scores, kind="stable")
+        judged = self._cutoff.of_list(query[0], scores[order])
+        degrees, rungs = np.empty(len(ids)), np.empty(len(ids), np.int64)
+        degrees[order], rungs[order] = judged.degrees, judged.rungs
+        return QueryJudgement(degrees, rungs, judged.cut, judged.belief)
 
     def on(self, index: Index) -> Searcher:
         """Searcher with the same model on another index, which it must have built; no weights are read."""

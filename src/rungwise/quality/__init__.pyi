@@ -1,3 +1,8 @@
+from ._against import Engine as Engine
+from ._against import EngineCheck as EngineCheck
+from ._against import JudgeList as JudgeList
+from ._against import ListsEnd as ListsEnd
+from ._against import check_against as check_against
 from ._check import Case as Case
 from ._check import DegreeLoss as DegreeLoss
 from ._check import IndexCheck as IndexCheck

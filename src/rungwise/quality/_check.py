@@ -126,7 +126,7 @@ class IndexCheck:
 
     def plain(self) -> dict[str, Any]:
         """The results as JSON can hold them; NaN becomes None."""
-        found: dict[str, Any] = _plain(asdict(self))
+        found: dict[str, Any] = as_plain(asdict(self))
         return found
 
 
@@ -360,11 +360,12 @@ class _PerQuery:
         return self.clusters if direction == "t2i" else np.empty(0, np.int64)
 
 
-def _plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
+    """A value of dataclasses as JSON can hold it; NaN becomes None."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: as_plain(one) for key, one in value.items()}
     if isinstance(value, Interval):
-        return {"low": _plain(value.low), "high": _plain(value.high)}
+        return {"low": as_plain(value.low), "high": as_plain(value.high)}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [as_plain(one) for one in value]
     return None if isinstance(value, float) and np.isnan(value) else value

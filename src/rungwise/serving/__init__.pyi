@@ -2,11 +2,13 @@ from ._app import create_app as create_app
 from ._client import TOKEN as TOKEN
 from ._client import Client as Client
 from ._client import RankingOptions as RankingOptions
+from ._common_app import answer_metrics as answer_metrics
 from ._common_app import new_app as new_app
 from ._common_app import without_places as without_places
 from ._ids import possible as possible
 from ._ids import sendable as sendable
 from ._limits import ServingLimits as ServingLimits
+from ._metrics import Metrics as Metrics
 from ._pages import mount_page as mount_page
 from ._pages import page_files as page_files
 from ._server import MakeApp as MakeApp

@@ -18,9 +18,9 @@ from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models import DualEncoder
-from rungwise.serving._common_app import new_app
+from rungwise.serving._common_app import answer_metrics, new_app
 from rungwise.serving._ids import sendable
-from rungwise.serving._metrics import KIND, Metrics
+from rungwise.serving._metrics import Metrics
 from rungwise.serving._pages import mount_page
 from rungwise.serving._workload import Workload, WorkQueues
 from rungwise.serving.access import ServerSettings, may, needed_right, visitor_of
@@ -148,10 +148,7 @@ def create_app(
         """That the server answers; whether its store does too, `/ready` says."""
         return json_answer(responses.Health("ok", current.now().pictures))
 
-    @app.get("/metrics", response_class=Response, responses=refusals() | _METRICS, tags=["server"])
-    async def measured() -> Response:
-        """What the server counts, for Prometheus."""
-        return Response(metrics.text(), headers={"Content-Type": KIND})
+    answer_metrics(app, metrics)
 
     @app.get("/docs", include_in_schema=False)
     async def reference() -> FileResponse:
@@ -167,8 +164,3 @@ def warmed(searcher: Searcher) -> Searcher:
     with suppress(UserError):  # of a model that reads no texts
         searcher.search("a", 1)
     return searcher
-
-
-_METRICS: dict[int | str, dict[str, object]] = {
-    200: {"description": "The counters.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-}

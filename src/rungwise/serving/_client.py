@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit, urlunsplit
 
 from rungwise.core import UserError, read_bytes
 from rungwise.core.output import printable
@@ -79,6 +81,32 @@ class Client:
         self._host, self._port, self._path = host, port, place.path.rstrip("/")
         self._headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         self._timeout = timeout
+
+    @classmethod
+    def at(cls, address: str, token: str | None = None) -> Client:
+        """Connection to a server by its address as people paste it, with or without the token.
+
+        The token is the one that is given, else the one in the address, else that of the environment variable
+        ``RUNGWISE_TOKEN``.
+
+        >>> Client.at("http://127.0.0.1:8000/?token=secret").address
+        'http://127.0.0.1:8000/'
+        """
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            return cls(address, token)
+        inside = parse_qs(parts.query).get("token", [""])[0]
+        plain = urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))
+        return cls(plain, token or inside or os.environ.get(TOKEN) or None)
+
+    @contextmanager
+    def reading_answers(self) -> Iterator[None]:
+        """Context in which an answer is taken apart; one that is not as this version writes it is a UserError."""
+        try:
+            yield
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._stranger() from error
 
     def about(self) -> dict[str, Any]:
         """What the server searches, and its limits."""
@@ -158,6 +186,10 @@ class Client:
         """One picture of the index, with everything known of it."""
         return self._json("GET", f"items/{_in_path(item_id)}")
 
+    def address_of(self, item_id: str) -> str:
+        """Address of the file of a picture of the index; asking for it may take the token."""
+        return f"{self.address}images/{_in_path(item_id)}"
+
     def picture(self, item_id: str, *, side: int | None = None) -> bytes:
         """The file of a picture of the index, or a JPEG of it whose longer side has at most ``side`` pixels."""
         return self._ask("GET", f"images/{_in_path(item_id)}", {"thumb": side})
@@ -225,13 +257,11 @@ class Client:
 
     def _found(self, target: str, asked: Mapping[str, object], offset: int, everything: bool) -> dict[str, Any]:
         answer = self._json("GET", target, asked)
-        try:
+        with self.reading_answers():
             return answer if everything else _until_end(answer, offset)
-        except (AttributeError, KeyError, TypeError) as error:
-            raise self._stranger() from error
 
     def _stranger(self) -> UserError:
-        return UserError(f"{self.address}: what answers there is no server of rungwise; correct the address")
+        return UserError(f"{self.address}: what answers there is no server of this rungwise; correct the address")
 
     def _sent(self, picture: str | Path | bytes) -> str:
         return picture if isinstance(picture, str) else self.send(picture)

@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 
 from rungwise.core import UnavailableError, UserError, in_words
 from rungwise.core.output import printable
-from rungwise.serving._metrics import Metrics
+from rungwise.serving._metrics import KIND, Metrics
 from rungwise.serving.access import (
     HEADERS,
     AccessGuard,
@@ -33,7 +33,7 @@ from rungwise.serving.access import (
     known_parameters,
 )
 from rungwise.serving.queues import BusyError, LateError
-from rungwise.serving.schemas import json_answer
+from rungwise.serving.schemas import json_answer, refusals
 from rungwise.serving.schemas.responses import Refusal
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
@@ -84,6 +84,20 @@ def new_app(
     app.add_middleware(AccessGuard, names=settings.allowed_hosts, tokens=tokens, needed=needed)
     app.add_middleware(RequestWatch, metrics=metrics or Metrics(), log=settings.log)
     return app
+
+
+def answer_metrics(app: FastAPI, metrics: Metrics) -> None:
+    """Add the operation ``GET /metrics``, by which Prometheus reads the counters of an application."""
+
+    @app.get("/metrics", response_class=Response, responses=refusals() | _METRICS, tags=["server"])
+    async def measured() -> Response:
+        """What the server counts, for Prometheus."""
+        return Response(metrics.text(), headers={"Content-Type": KIND})
+
+
+_METRICS: dict[int | str, dict[str, object]] = {
+    200: {"description": "The counters.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+}
 
 
 def _following(tokens: AccessTokens, lifespan: Lifespan | None) -> Lifespan:

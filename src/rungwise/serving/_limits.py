@@ -6,6 +6,7 @@ import ipaddress
 import math
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import ClassVar
 
 from rungwise.core import UserError
 from rungwise.core.text import IdleCase, idle_where
@@ -88,7 +89,7 @@ class ServingLimits:
     kept_seconds: float = 30 * 24 * 3600.0
     kept_queries: int = 10_000
 
-    IDLE = (
+    IDLE: ClassVar[tuple[IdleCase, ...]] = (
         _above("connections_per_client", "connections"),
         _above("uploads_per_client", "uploads_at_once"),
     )

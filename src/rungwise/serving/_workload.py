@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -95,6 +96,44 @@ class WorkQueues:
         """Do work that may take minutes in the queue of reading."""
         submitted = self.reading.submit(work, client=client_of(request))
         return await outcome(submitted, request, self.limits.waiting_seconds)
+
+    async def decoded(self, request: Request, work: Callable[[], T]) -> T:
+        """Do work in the queue of decoding."""
+        submitted = self.decoding.submit(work, client=client_of(request), patience=_PICTURE_PATIENCE)
+        return await outcome(submitted, request, self.limits.waiting_seconds)
+
+    @contextmanager
+    def opened(self, body: bytes, *sides: int | None) -> Iterator[PictureHeader]:
+        """Context in which a picture that was sent may be decoded, once there is memory for it; gives its header.
+
+        Args:
+            body: The bytes of the file.
+            sides: Shorter side as in :func:`rungwise.data.pictures.load_picture`, for each time that it is decoded; the
+                header is read with the first.
+
+        Raises:
+            HTTPException: 413 if it has too many pixels, or would take too much memory.
+            UserError: If it cannot be read.
+        """
+        try:
+            header = read_header(body, shorter_side=sides[0], formats=WEB_FORMATS)
+            if header.pixels > self.limits.upload_pixels:
+                raise HTTPException(
+                    413, f"the picture has {header.pixels} pixels; send one of at most {self.limits.upload_pixels}"
+                )
+            needed = max(header.memory(side) for side in sides)
+            needed += 2 * len(body)  # the file is there twice while it is decoded
+            if needed > self.limits.decoding_memory:
+                raise HTTPException(
+                    413,
+                    f"the picture would take {needed >> 20} MiB to decode, more than"
+                    f" {self.limits.decoding_memory >> 20}; send a smaller one, or a JPEG",
+                )
+            with self.memory.taken(needed):
+                yield header
+        except UserError as error:  # its remedy is for those who have the file in a collection
+            reason = (str(error).rpartition("; ")[0] or str(error)).replace("<uploaded picture>", "the picture")
+            raise UserError(f"{reason}; send another file, such as a JPEG, PNG, WebP or GIF") from error
 
     def watched_by(self, metrics: Metrics) -> None:
         """Add gauges of the waiting work to the counters."""
@@ -194,36 +233,12 @@ class Workload:
             raise HTTPException(
                 422, "the request has no picture; send the bytes of the file as its body: curl --data-binary @photo.jpg"
             )
-        decode = partial(self._decode_sent, searcher, body)
-        work = self._queues.decoding.submit(decode, client=client_of(request), patience=_PICTURE_PATIENCE)
-        return await outcome(work, request, self._limits.waiting_seconds)
-
-    def _decode_sent(
-        self, searcher: Searcher, body: bytes
-    ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
-        try:
-            return self._decode(searcher, body)
-        except UserError as error:  # its remedy is for those who have the file in a collection
-            reason = (str(error).rpartition("; ")[0] or str(error)).replace("<uploaded picture>", "the picture")
-            raise UserError(f"{reason}; send another file, such as a JPEG, PNG, WebP or GIF") from error
+        return await self._queues.decoded(request, partial(self._decode, searcher, body))
 
     def _decode(
         self, searcher: Searcher, body: bytes
     ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
-        header = read_header(body, shorter_side=THUMBNAIL, formats=WEB_FORMATS)
-        if header.pixels > self._limits.upload_pixels:
-            raise HTTPException(
-                413, f"the picture has {header.pixels} pixels; send one of at most {self._limits.upload_pixels}"
-            )
-        needed = max(header.memory(searcher.model.decoded_side), header.memory(THUMBNAIL))
-        needed += 2 * len(body)  # the file is there twice while it is decoded
-        if needed > self._limits.decoding_memory:
-            raise HTTPException(
-                413,
-                f"the picture would take {needed >> 20} MiB to decode, more than {self._limits.decoding_memory >> 20};"
-                " send a smaller one, or a JPEG",
-            )
-        with self._queues.memory.taken(needed):
+        with self._queues.opened(body, THUMBNAIL, searcher.model.decoded_side) as header:
             return header, searcher.prepare_picture(body), thumbnail(body, THUMBNAIL)
 
 

@@ -2,6 +2,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import lancedb
+import pyarrow as pa
 import pytest
 
 from rungwise.cli import main
@@ -58,9 +60,53 @@ def test_everything_comes_as_json(made: Path, capsys: pytest.CaptureFixture[str]
     assert found["cases"][0]["pictures"] == found["cases"][1]["pictures"] == 40
 
 
+@pytest.fixture(scope="module")
+def table(made: Path) -> str:
+    """A table of LanceDB that holds the vectors of the index, but of every second picture."""
+    index = Index.open(made / "index")
+    rows = index.picture_store.get(list(index.picture_store.ids()))
+    kept = list(rows.items())[::2]
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([x for _, row in kept for x in row.vector.tolist()]), 16)
+    database = lancedb.connect(str(made / "database"))
+    database.create_table("photos", pa.table({"file": [one for one, _ in kept], "vector": vectors}))
+    return f"lancedb://{made}/database/photos?id=file"
+
+
+def test_another_engine_is_asked_and_told_where_its_lists_should_end(
+    made: Path, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in (made / "database").rglob("*") if path.is_file()}
+    code, out, _ = said(capsys, [str(made / "index"), "--against", table, "--number", "20"])
+    assert code == 0
+    assert "20 vectors; the index has 40 pictures" in out
+    assert "engine - exact" in out
+    assert "queries miss a picture that the exact search finds" in out
+    assert "where its lists should end (no judgements" in out
+    assert max(map(len, out.splitlines())) <= 80 or "lancedb" not in out
+    assert {path: path.read_bytes() for path in (made / "database").rglob("*") if path.is_file()} == before
+    _, out, _ = said(capsys, [str(made / "index"), "--against", table, "--number", "20", "--json"])
+    found = json.loads(out)
+    assert (found["rows"], found["pictures"], found["k"]) == (20, 40, 10)
+    assert 0 < found["recall"]["value"] < 100
+    assert 0 <= found["ends"]["after"] <= 100
+
+
+def test_ends_are_left_out_where_nothing_can_judge_them(
+    made: Path, table: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = said(capsys, [str(made / "index"), "--against", table, "--queries", "pictures", "--number", "5"])
+    assert code == 0
+    assert "ends: not judged, since pictures are asked for" in out
+    assert "where its lists" not in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["--against", "weaviate://localhost/photos"], "no address of an engine; write faiss:FILE"),
+        (["--against", "lancedb://{made}/database/films"], "cannot be asked"),
+        (["--against", "faiss:nowhere.faiss", "--tune"], "--tune changes nothing beside --against"),
+        (["--against", "faiss:nowhere.faiss", "--where", "width > 3"], "--where changes nothing beside --against"),
         (["--queries", "nowhere.txt"], "no such file; name a file with one query a line"),
         (["--queries", "{made}/blank.txt"], "blank.txt: the file is empty"),
         (["--k", "0"], "--k must be at least 1, got 0"),
@@ -68,7 +114,7 @@ def test_everything_comes_as_json(made: Path, capsys: pytest.CaptureFixture[str]
         (["--loss", "0.1"], "--loss changes nothing without --tune"),
         (["--tune", "--loss", "2"], "--loss must be a share"),
         (["--tune"], "there is nothing to tune"),
-        (["--model", "some"], "--model changes nothing without --queries FILE"),
+        (["--model", "some"], "--model changes nothing without --queries FILE or --against"),
         (["--relevance", "bleu"], "bleu"),
         (["--relevance", "{made}/none.npy"], "none.npy"),
         (["--where", "year >="], "expected a value"),

@@ -9,6 +9,7 @@ import pytest
 
 from rungwise.cli import main
 from rungwise.cli.serve import _command as serve
+from rungwise.cli.serve import _entrance as entrance
 from rungwise.data import read
 from rungwise.index import Index
 from rungwise.index.layout import manifest
@@ -35,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
         calls.append(named)
         ready("http://192.0.2.7:8000/")
 
-    for name in (serve.TOKEN, serve.TOKENS):
+    for name in (entrance.TOKEN, entrance.TOKENS):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("rungwise.serving._server.serve", served)
     monkeypatch.setattr("rungwise.jobs._models.read_dual_encoder", lambda *_, **__: ColourModel())
@@ -152,7 +153,7 @@ def test_others_get_a_token_that_is_printed_with_the_address(
     folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = lambda host, bound, port: (f"http://127.0.0.1:{port}/", f"http://192.0.2.7:{port}/")  # noqa: E731
-    monkeypatch.setattr(serve, "addresses", seen)
+    monkeypatch.setattr(entrance, "addresses", seen)
     for _ in range(2):
         assert main(["serve", str(folder), "--device", "cpu", "--host", "0.0.0.0"]) == 0
     first, second = (call["token"] for call in asked)
@@ -179,7 +180,7 @@ def test_a_token_of_ones_own(
 ) -> None:
     given = ["serve", str(folder), "--device", "cpu", "--host", host]
     assert main([*given, "--token", TOKEN]) == 0
-    monkeypatch.setenv(serve.TOKEN, "from-the-environment")
+    monkeypatch.setenv(entrance.TOKEN, "from-the-environment")
     assert main(given) == 0
     assert main([*given, "--token", TOKEN]) == 0
     assert [call["token"] for call in asked] == [TOKEN, "from-the-environment", TOKEN]
@@ -198,7 +199,7 @@ def test_several_tokens_come_from_a_file_or_the_environment(
     assert "tokens: ada (write), bob (read)" in out
     assert TOKEN not in out
     assert "token=" not in out
-    monkeypatch.setenv(serve.TOKENS, f"ada grade {TOKEN}; bob read another-horse")
+    monkeypatch.setenv(entrance.TOKENS, f"ada grade {TOKEN}; bob read another-horse")
     assert main(given) == 0
     assert [call["token"] for call in asked] == [None, None]
     assert asked[1]["tokens"].bearer_of(TOKEN).right == "grade"
@@ -210,10 +211,10 @@ def test_several_tokens_come_from_a_file_or_the_environment(
     ):
         assert main([*given, *more]) == 2
         assert said in capsys.readouterr().err
-    monkeypatch.setenv(serve.TOKENS, "ada rule")
+    monkeypatch.setenv(entrance.TOKENS, "ada rule")
     assert main(given) == 2
     assert "RUNGWISE_TOKENS, entry 1: has 2 words" in capsys.readouterr().err
-    monkeypatch.setenv(serve.TOKENS, " ")  # as of a variable that nobody filled: never a server without tokens
+    monkeypatch.setenv(entrance.TOKENS, " ")  # as of a variable that nobody filled: never a server without tokens
     assert main(given) == 2
     assert "RUNGWISE_TOKENS is set and holds no token" in capsys.readouterr().err
     assert len(asked) == 2

@@ -20,6 +20,7 @@ from rungwise.data.files import FeatureRows
 from rungwise.index import Answer, GivenVector, Index, Query, Searcher, SearchOptions, Term, Words, parse_where
 from rungwise.index.cutoff import _calibration as calibration
 from rungwise.index.cutoff._hit_texts import HitTexts, known_of_texts, length_of
+from rungwise.index.cutoff._null_sample import NullSample
 from rungwise.index.cutoff._picture_standard import PictureStandard
 from rungwise.index.maintenance import verify_index
 from rungwise.index.query import Rarity
@@ -455,3 +456,28 @@ def test_a_calibration_that_needs_texts_is_passed_over_without_them(index: Index
     )
     bare.keep_calibration(replace(CALIBRATION, needs_texts=True))
     assert search(bare, "about 3").end.source.startswith("no judgements")
+
+
+def test_a_list_of_another_search_ends_where_the_index_would_end_it(index: Index) -> None:
+    searcher, text = Searcher(index, Topical()), "some words about 7"
+    vector = Topical().encode_text([text])[0]
+    own = searcher.search(text, 60, options=SearchOptions(words="off"))
+    ids = [hit.id for hit in own.hits]
+    judged = searcher.judge_list(vector, ids)
+    assert own.end is not None
+    assert abs(judged.cut - own.end.shown) <= 1, "which knows the words of the query and the texts of hits as well"
+    np.testing.assert_allclose(judged.degrees, own.end.degrees, atol=0.02)
+    scores = np.sort(_units(ROWS)[[int(one[1:]) for one in ids]] @ vector)[::-1].astype(np.float64)
+    background = NullSample.of(index.picture_store).background(vector[None])
+    expected = CALIBRATION.judge_hits(scores, background)
+    assert judged.cut == expected.cut
+    np.testing.assert_allclose(judged.degrees, expected.degrees, atol=1e-5)
+    shuffled = np.random.default_rng(0).permutation(60)
+    again = searcher.judge_list(vector, [ids[place] for place in shuffled])
+    np.testing.assert_array_equal(again.rungs, judged.rungs[shuffled])
+    np.testing.assert_array_equal(again.degrees, judged.degrees[shuffled])
+    assert searcher.judge_list(vector, []).cut == 0
+    with pytest.raises(UserError, match="nobody"):
+        searcher.judge_list(vector, ["nobody"])
+    foreign = Topical().encode_text([f"some of {TOPICS + 2}"])[0]
+    assert searcher.judge_list(foreign, ids).cut == 0

@@ -283,7 +283,7 @@ def test_inspect_index_search_serve_and_verify_go_without_torch(exported, tmp_pa
     script = REPOSITORY / "tests" / "models" / "without_torch.py"
     done = run([script, exported[1], tmp_path / "pictures", tmp_path / "index"])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("\n200 ") == 3
+    assert done.stdout.count("\n200 ") == 5
     assert "3 pictures, 0 captions indexed" in done.stdout
     assert "2-green" in done.stdout
     assert done.stdout.count("all is well") == 2

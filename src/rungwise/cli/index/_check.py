@@ -1,4 +1,4 @@
-"""``rungwise check INDEX``: quality that the approximate search of an index costs, and time that it saves."""
+"""``rungwise check INDEX``: what its search, or another engine's over the same pictures, misses and costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rungwise.cli.frame import IndexFolder, parse
 from rungwise.core import UserError
-from rungwise.core.text import idle_where, idle_without
+from rungwise.core.text import idle_beside, idle_where, idle_without
 from rungwise.jobs import ADVANCED, AlteredModel, Device, console, messages_apart, progress_bar, say
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rungwise.index import Index
     from rungwise.index.filters import Where
     from rungwise.index.stores import Approximation
-    from rungwise.quality import Grading, IndexCheck, Queries, Tuning
+    from rungwise.quality import DegreeLoss, EngineCheck, Grading, IndexCheck, JudgeList, Number, Queries, Tuning
 
 _OWN = ("captions", "pictures")
 _BY_MODEL = "model"
@@ -30,6 +30,7 @@ _EXAMPLES = (
     "rungwise check photos.index",
     "rungwise check photos.index --queries queries.txt --where 'year >= 2020'",
     "rungwise check photos.index --tune --loss 0.001",
+    "rungwise check photos.index --against 'lancedb://vectors/photos?id=file'",
 )
 
 
@@ -49,12 +50,15 @@ class CheckIndex:
         relevance: What says how relevant a picture is to a query. A source such as cider-d or tfidf compares the query
             with captions; also a folder that "rungwise relevance" wrote, or model: the model's own exact similarity.
             Default: cider-d, or model where there are no captions.
+        against: The engine to ask: faiss:FILE?ids=LINES.txt, lancedb://FOLDER/TABLE, qdrant://HOST:PORT/COLLECTION,
+            postgresql://HOST/DATABASE?table=TABLE, elasticsearch+https://HOST:PORT/INDEX or opensearch+... Behind a
+            question mark stand vector=FIELD, id=FIELD and metric=cosine, l2 or inner.
         tune: Keep the fastest setting within --loss. Settings are those of the approximate index; with --where one must
             hold under the filter, too.
         loss: How much of the exact search's result may be lost: 0.001 is one in a thousand.
         loss_in: What the loss is counted in: recall, or nDCG by the degrees of relevance.
         json: Print everything as JSON.
-        model: For a file of queries: the model that built the index, if it has moved.
+        model: For a file of queries, and for ends: the model that built the index, if it has moved.
         seed: Of the draw of queries.
     """
 
@@ -64,6 +68,7 @@ class CheckIndex:
     k: int = 10
     where: str | None = None
     relevance: str | None = None
+    against: str | None = None
     tune: bool = False
     loss: float | None = None
     loss_in: Literal["recall", "ndcg"] | None = None
@@ -75,17 +80,23 @@ class CheckIndex:
 
     IDLE = (
         idle_without("loss loss_in", "tune"),
+        idle_beside("where tune", "against"),
         idle_where(
             "model device altered_model",
             lambda asked: not asked.takes_model,
-            "without {queries} FILE: the index has the vectors of its own queries",
+            "without {queries} FILE or {against}: the index has the vectors of its own queries",
             "give both, or leave {} out",
         ),
     )
 
     @property
     def takes_model(self) -> bool:
-        """Queries of a file are asked, which a model encodes."""
+        """Queries of a file are asked, which a model encodes, or ends are judged, which a model's standard is for."""
+        return self.against is not None or self.asks_texts
+
+    @property
+    def asks_texts(self) -> bool:
+        """Queries of a file are asked."""
         return self.queries is not None and self.queries not in _OWN
 
 
@@ -107,6 +118,8 @@ def main(arguments: list[str]) -> int:
             filters[asked.where] = index.understood(where)
         queries = _queries(asked, index)
         grading = _grading(asked, index, queries)
+        if asked.against is not None:
+            return _against(asked, asked.against, index, queries, grading)
         store = index.picture_store
         if asked.tune and store.about().exact:
             raise UserError(f"{asked.index}: there is nothing to tune: {store.about().why}")
@@ -122,6 +135,75 @@ def main(arguments: list[str]) -> int:
     if tuning:
         _keep(index, tuning)
     return 0
+
+
+def _against(asked: CheckIndex, address: str, index: Index, queries: Queries, grading: Grading) -> int:
+    """Ask another engine, and print what its lists miss and where they should have ended."""
+    from rungwise.integrations.engines import open_engine
+    from rungwise.quality import check_against
+
+    engine = open_engine(address)
+    judge, judged_by = _list_judge(asked, index, queries)
+    with progress_bar("searches", 2 * len(queries)) as advance:
+        found = check_against(
+            engine, index, queries, grading, k=asked.k, judge=judge, judged_by=judged_by, progress=advance
+        )
+    if asked.json:
+        print(json.dumps(found.plain(), indent=1, allow_nan=False))
+    else:
+        _say_against(found, _of_how_many(index, queries))
+    return 0
+
+
+def _list_judge(asked: CheckIndex, index: Index, queries: Queries) -> tuple[JudgeList | None, str]:
+    """What judges where lists end, and a line on it; None, with the reason said, where nothing can."""
+    from rungwise.index import Searcher
+    from rungwise.jobs import read_dual_encoder
+
+    if queries.kind == "pictures":
+        say("ends: not judged, since pictures are asked for; take captions or texts as queries")
+        return None, ""
+    if asked.model is None and not asked.asks_texts:
+        try:
+            model = read_dual_encoder(index.manifest.model_location, asked.device, altered=asked.altered_model)
+        except UserError as error:
+            say(f"ends: not judged, since the model of the index is not at hand ({error}); name it by --model")
+            return None, ""
+    else:
+        model = read_dual_encoder(
+            asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model
+        )
+    searcher = Searcher(index, model)
+    return searcher.judge_list, searcher.judging.source
+
+
+def _say_against(found: EngineCheck, of: int) -> None:
+    say(f"engine: {found.engine}, {found.rows:,} vectors; the index has {found.pictures:,} pictures")
+    _say_asked(found, of)
+    console.print(_against_table(found))
+    say("intervals: 95 %, paired bootstrap over the pictures that queries belong to")
+    say(f"{found.incomplete} of {found.queries} queries miss a picture that the exact search finds")
+    if found.unknown:
+        say(f"{found.unknown} hits are of no picture of the index; they are left out")
+    if found.ungraded:
+        say(f"{found.ungraded} of {found.queries} queries have no relevant picture and count 0 in nDCG")
+    if (ends := found.ends) is None:
+        return
+    say(f"where its lists should end ({ends.judged_by}):")
+    say(f"  on average after {ends.shown:.1f} of {found.k} hits; {ends.after:.0f} % of its hits stand after the end")
+    say(f"  {ends.empty} of {found.queries} queries should show nothing, {ends.whole} may show more than {found.k}")
+    before, after = (f"{one:.3f}" if one == one else "-" for one in (ends.degree_before, ends.degree_after))
+    say(f"  mean degree of relevance before the end {before}, after it {after}")
+
+
+def _against_table(found: EngineCheck) -> Table:
+    table = _empty_table("engine", "exact", "engine - exact", "interval")
+    _add_recall(table, found.k, found.recall)
+    for loss in found.losses:
+        _add_loss(table, loss, compared=True)
+    for name in ("p50", "p99"):
+        table.add_row(f"{name}, ms", f"{getattr(found.latency, name):.1f}")
+    return table
 
 
 def _tuned(
@@ -198,7 +280,7 @@ def _refuse_mistakes(asked: CheckIndex) -> None:
             raise UserError(f"{option} must be at least 1, got {number}")
     if asked.loss is not None and not 0 <= asked.loss < 1:
         raise UserError(f"--loss must be a share from 0 to below 1, such as 0.001, got {asked.loss:g}")
-    if asked.takes_model and not Path(str(asked.queries)).is_file():
+    if asked.asks_texts and not Path(str(asked.queries)).is_file():
         raise UserError(
             f"--queries {asked.queries}: no such file; name a file with one query a line, or write captions or pictures"
         )
@@ -250,10 +332,7 @@ def _of_how_many(index: Index, queries: Queries) -> int:
 
 def _say(found: IndexCheck, of: int) -> None:
     say(f"store: {found.store.kind}, {'exact' if found.store.exact else 'approximate'}: {found.store.why}")
-    asked = "texts" if found.kind == "texts" else f"{found.kind} of the index"
-    drawn = f", drawn at random from {of:,}" if of > found.queries else ""
-    say(f"queries: {found.queries} {asked}{drawn}, k {found.k}")
-    say(f"degrees of relevance: {found.grades}")
+    _say_asked(found, of)
     console.print(_table(found))
     if not found.store.exact:
         say("intervals: 95 %, paired bootstrap over the pictures that queries belong to")
@@ -268,33 +347,51 @@ def _say(found: IndexCheck, of: int) -> None:
         say("every picture is compared, so that none is missed")
 
 
-def _table(found: IndexCheck) -> Table:
+def _say_asked(found: IndexCheck | EngineCheck, of: int) -> None:
+    asked = "texts" if found.kind == "texts" else f"{found.kind} of the index"
+    drawn = f", drawn at random from {of:,}" if of > found.queries else ""
+    say(f"queries: {found.queries} {asked}{drawn}, k {found.k}")
+    say(f"degrees of relevance: {found.grades}")
+
+
+def _empty_table(*heads: str) -> Table:
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("", overflow="fold")
-    heads = ("served",) if found.store.exact else ("served", "exact", "served - exact", "interval")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
+    return table
+
+
+def _add_recall(table: Table, k: int, recall: Number) -> None:
+    value, (low, high) = recall.value, recall.interval
+    row = (f"{value:.2f}", "100.00", f"{value - 100:+.2f}", f"{low - 100:+.2f}..{high - 100:+.2f}")
+    table.add_row(f"recall@{k}, %", *row)
+
+
+def _add_loss(table: Table, loss: DegreeLoss, *, compared: bool) -> None:
+    places, unit = (3, "") if loss.name.startswith("CS") else (2, ", %")
+    row = [f"{loss.served:.{places}f}"]
+    if compared:
+        low, high = loss.difference.interval
+        row += [f"{loss.exact:.{places}f}", f"{loss.difference.value:+.{places}f}"]
+        row += [f"{low:+.{places}f}..{high:+.{places}f}"]
+    table.add_row(loss.name + unit, *row)
+
+
+def _table(found: IndexCheck) -> Table:
+    from rich.text import Text
+
+    table = _empty_table(*(("served",) if found.store.exact else ("served", "exact", "served - exact", "interval")))
     for case in found.cases:
         if len(found.cases) > 1:
             table.add_row(Text(f"{case.where or 'no filter'} ({case.pictures} pictures)", style="bold"))
         if case.recall is not None:
-            recall, (low, high) = case.recall.value, case.recall.interval
-            name = f"recall@{found.k}, %"
-            table.add_row(
-                name, f"{recall:.2f}", "100.00", f"{recall - 100:+.2f}", f"{low - 100:+.2f}..{high - 100:+.2f}"
-            )
+            _add_recall(table, found.k, case.recall)
         for loss in case.losses:
-            places, unit = (3, "") if loss.name.startswith("CS") else (2, ", %")
-            row = [f"{loss.served:.{places}f}"]
-            if case.recall is not None:
-                low, high = loss.difference.interval
-                row += [f"{loss.exact:.{places}f}", f"{loss.difference.value:+.{places}f}"]
-                row += [f"{low:+.{places}f}..{high:+.{places}f}"]
-            table.add_row(loss.name + unit, *row)
+            _add_loss(table, loss, compared=case.recall is not None)
         for name in ("p50", "p99"):
             row = [f"{getattr(case.latency, name):.1f}"]
             if case.exact_latency is not None:

@@ -26,13 +26,9 @@ def search(asked: SearchCommand) -> SearchOutput:
         UserError: If the server cannot be reached, refuses, or is none of rungwise.
     """
     served = ask_server(asked)
-    try:
+    with served.client.reading_answers():
         output = _output(asked, served)
         return _with_reasons(output, served.client) if asked.why else output
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{served.client.address}: what answers there is no server of this rungwise; correct the address"
-        ) from error
 
 
 def _output(asked: SearchCommand, served: Served) -> SearchOutput:

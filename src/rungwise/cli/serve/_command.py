@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import tyro
 
 from rungwise.cli.frame import Browser, Limits, Port, parse
+from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed, token_of, tokens_of
 from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
 from rungwise.core.text import idle_where, idle_without, refuse_idle
 from rungwise.jobs import ADVANCED, AlteredModel, Device, flag, near_words, read_model, read_model_of, say, say_now
-from rungwise.serving import TOKEN, ServingLimits
-from rungwise.serving.access import (
-    SHORTEST,
-    AccessTokens,
-    TokenFile,
-    addresses,
-    bound_address,
-    checked_token,
-    is_loopback,
-    new_token,
-    parse_tokens,
-    with_token,
-)
+from rungwise.serving import ServingLimits
+from rungwise.serving.access import with_token
 
 if TYPE_CHECKING:
     from rungwise.data import CollectionSource, ImageCaptions
@@ -38,9 +26,6 @@ if TYPE_CHECKING:
     from rungwise.index.update import Changes
     from rungwise.models import DualEncoder
     from rungwise.serving import Reranker
-
-TOKENS = "RUNGWISE_TOKENS"
-"""Environment variable of several tokens, with the lines of a file of tokens; a semicolon may stand for a new line."""
 
 FOLLOWER = "rungwise-follower"
 """Name of the thread that follows the folders of an index."""
@@ -108,18 +93,8 @@ class Serve:
             "log_queries", lambda asked: asked.log == "none", "without {log} json", "give both, or leave {} out"
         ),
         idle_without("rerank_top", "rerank", remedy="leave it out, or name a second model"),
-        idle_where(
-            "open",
-            lambda asked: not asked.has_token and is_loopback(bound_address(asked.host)),
-            "at an address that no other machine reaches, and needs no token",
-            "leave it out, or name another: {host} 0.0.0.0",
-        ),
+        IDLE_OPEN,
     )
-
-    @property
-    def has_token(self) -> bool:
-        """A token is given, or several."""
-        return any((self.token, self.tokens, os.environ.get(TOKEN), os.environ.get(TOKENS)))
 
 
 def main(arguments: list[str]) -> int:
@@ -129,8 +104,8 @@ def main(arguments: list[str]) -> int:
         refuse_idle(asked.limits, _OF_QUERIES, option=lambda name: flag(f"limits.{name}"))
     if asked.rerank_top < 1:
         raise UserError(f"--rerank-top must be at least 1, got {asked.rerank_top}")
-    tokens = _tokens(asked)
-    token, beyond = _token(asked, tokens)
+    tokens = tokens_of(asked)
+    token, beyond = token_of(asked, tokens)
     from rungwise.index import Index
     from rungwise.index.layout import require_kept
     from rungwise.serving import RequestLog, ServerSettings, serve
@@ -145,7 +120,7 @@ def main(arguments: list[str]) -> int:
     if beyond:
         say(_exposed(index, guarded=not asked.open))
     if tokens is not None:
-        say(f"tokens: {', '.join(f'{one.name} ({one.right})' for one in tokens.visitors)}")
+        say(listed(tokens))
     if asked.keep_queries is not None:
         say(_kept(require_kept(index.folder), asked.keep_queries))
     follower = _Follower(asked, index, model) if asked.follow else None
@@ -260,47 +235,10 @@ def _reranker(asked: Serve) -> Reranker | None:
     return reranker
 
 
-def _tokens(asked: Serve) -> AccessTokens | None:
-    """Several tokens, if there are such."""
-    in_environment = os.environ.get(TOKENS)
-    if in_environment is not None and not in_environment.strip():
-        raise UserError(f"{TOKENS} is set and holds no token; write tokens into it, or take it away")
-    if asked.tokens is not None and in_environment is not None:
-        raise UserError(f"--tokens names a file of tokens, and {TOKENS} holds some too; give one of them")
-    if asked.tokens is not None:
-        return TokenFile(asked.tokens)
-    return None if in_environment is None else parse_tokens(in_environment, TOKENS)
-
-
-def _token(asked: Serve, tokens: AccessTokens | None) -> tuple[str | None, bool]:
-    """The one token, and whether other machines can reach the server."""
-    beyond = not is_loopback(bound_address(asked.host))
-    given = asked.token or os.environ.get(TOKEN) or None
-    name = "--token" if asked.token else TOKEN
-    if tokens is not None and given is not None:
-        several = TOKENS if asked.tokens is None else "--tokens"
-        raise UserError(f"{name} gives one token and {several} several; leave out one of the two")
-    if asked.open:
-        if given is not None or tokens is not None:
-            raise UserError(
-                f"--open serves without a token, and one was given; leave out --open, or --token, --tokens, {TOKEN} and"
-                f" {TOKENS}"
-            )
-        return None, beyond
-    if given is None:
-        return (new_token() if beyond and tokens is None else None), beyond
-    try:
-        return checked_token(given), beyond
-    except UserError:
-        raise UserError(
-            f"{name}: a token has at least {SHORTEST} characters, all printable ASCII without spaces"
-        ) from None
-
-
 def _say_ready(pictures: int, address: str, host: str, token: str | None) -> None:
     """Print the addresses of the page: for this machine, and for others where it differs."""
     say(f"{pictures} pictures at {with_token(address, token)}   (Ctrl-C ends)")
-    for other in addresses(host, bound_address(host), urlsplit(address).port or 80)[1:]:
+    for other in elsewhere(host, address):
         say(f"from other machines: {with_token(other, token)}")
 
 
@@ -314,6 +252,5 @@ def _kept(folder: Path, days: int) -> str:
 
 def _exposed(index: Index, *, guarded: bool) -> str:
     """Warning about what others will be able to see."""
-    who = "everybody who has a token" if guarded else "everybody who can reach this machine"
-    what = f"{len(index)} pictures and {index.caption_store.count()} captions"
-    return f"warning: {what} can be seen by {who}, and what is sent is not encrypted"
+    what = f"{len(index)} pictures and {index.caption_store.count()} captions can be seen"
+    return exposure(what, guarded=guarded)

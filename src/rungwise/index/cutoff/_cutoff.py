@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.calibration import BEYOND, CAPTIONED, UNJUDGED_RUNGS, UNRELATED, Calibration, Known
+from rungwise.calibration import BEYOND, CAPTIONED, UNJUDGED_RUNGS, UNRELATED, Calibration, Known, QueryJudgement
 from rungwise.core import UserError
 from rungwise.index._answers import End
 from rungwise.index._index import Index
@@ -126,6 +126,12 @@ class Cutoff:
             texts = HitTexts(self._index, self._rarity)
             self._looked = _Looked(state, NullSample.of(store), texts, store.about().exact)
         return self._looked
+
+    def of_list(self, vector: NDArray[np.float32], scores: NDArray[np.float32]) -> QueryJudgement:
+        """Judge a list that another search gave to a text, by the text's (D,) vector and the hits' falling scores."""
+        looked = self._now()
+        judge = self._of_texts(looked)[0] or self._plain
+        return judge.judge_hits(np.asarray(scores, np.float64), looked.sample.background(vector[None]), None)
 
     @property
     def of_texts(self) -> Calibration:

@@ -1,4 +1,6 @@
 from ._bodies import json_body as json_body
+from ._bodies import object_in as object_in
+from ._bodies import require_json as require_json
 from ._connections import BACKLOG as BACKLOG
 from ._connections import Connections as Connections
 from ._connections import LimitedConnection as LimitedConnection

@@ -33,48 +33,48 @@ class Uploads:
         return self._held
 
     @asynccontextmanager
-    async def received(self, request: Request, client: str) -> AsyncIterator[bytes]:
+    async def received(
+        self, request: Request, client: str, *, form: bool = False, most: int | None = None, what: str = "picture"
+    ) -> AsyncIterator[bytes]:
         """The body of a request; the upload counts until the end of the block.
+
+        Args:
+            request: The request; its body must not have been read.
+            client: Client of the request.
+            form: Whether a picture may come inside a form.
+            most: Largest number of bytes; None takes that of a picture.
+            what: Name of the content in messages.
 
         Raises:
             HTTPException: 422 if the picture comes inside a form, 413 if the body is too large, 408 if it does not
                 arrive in time, 429 if this client has too many uploads, 503 if there are too many in all.
             ClientDisconnect: If the client leaves before the end.
         """
-        self._require_announced(request)
-        _require_no_form(request)
+        most = self._limits.upload_bytes if most is None else most
+        _require_announced(request, most, what)
+        if not form:
+            _require_no_form(request)
         self._enter(client)
         held = _Held(self)
         try:
-            yield await self._body(request, held)
+            yield await self._body(request, held, most, what)
         finally:
             held.give_back()
             self._leave(client)
 
-    async def _body(self, request: Request, held: _Held) -> bytes:
+    async def _body(self, request: Request, held: _Held, most: int, what: str) -> bytes:
         parts = []
         try:
             async with asyncio.timeout(self._limits.body_seconds):
                 async for part in request.stream():
                     held.take(len(part))
-                    if held.size > self._limits.upload_bytes:
-                        raise self._too_large()
+                    if held.size > most:
+                        raise _too_large(most, what)
                     parts.append(part)
         except TimeoutError:
-            message = f"the picture has not come within {self._limits.body_seconds:g} s; send it again"
+            message = f"the {what} has not come within {self._limits.body_seconds:g} s; send it again"
             raise HTTPException(408, message, _CLOSE) from None
         return b"".join(parts)
-
-    def _require_announced(self, request: Request) -> None:
-        announced = request.headers.get("content-length", "")
-        # More digits than these are too many in any case, and Python refuses to read very many.
-        if announced.isdecimal() and (len(announced) > 18 or int(announced) > self._limits.upload_bytes):
-            raise self._too_large()
-
-    def _too_large(self) -> HTTPException:
-        most = self._limits.upload_bytes
-        shown = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most} bytes"
-        return HTTPException(413, f"the picture is larger than {shown}; send a smaller one", _CLOSE)
 
     def _enter(self, client: str) -> None:
         with self._lock:
@@ -98,6 +98,18 @@ class Uploads:
             if by > 0 and self._held + by > self._limits.upload_bytes_in_all:
                 raise HTTPException(503, "too many bytes of pictures are under way; try again in a moment", _RETRY)
             self._held += by
+
+
+def _require_announced(request: Request, most: int, what: str) -> None:
+    announced = request.headers.get("content-length", "")
+    # More digits than these are too many in any case, and Python refuses to read very many.
+    if announced.isdecimal() and (len(announced) > 18 or int(announced) > most):
+        raise _too_large(most, what)
+
+
+def _too_large(most: int, what: str) -> HTTPException:
+    shown = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most} bytes"
+    return HTTPException(413, f"the {what} is larger than {shown}; send a smaller one", _CLOSE)
 
 
 def _require_no_form(request: Request) -> None:

@@ -4,6 +4,7 @@ from ._json_answers import IMAGES as IMAGES
 from ._json_answers import json_answer as json_answer
 from ._json_answers import refusals as refusals
 from ._json_answers import small_picture as small_picture
+from ._read_answer import answer_of_json as answer_of_json
 from ._why import Why as Why
 from ._why import WhyText as WhyText
 from ._why import WhyWord as WhyWord

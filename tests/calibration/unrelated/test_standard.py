@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from rungwise.calibration import UNRELATED
-from rungwise.calibration._unrelated_standard import UNJUDGED_BOUNDARIES, Standard
+from rungwise.calibration.unrelated import UNJUDGED_BOUNDARIES, Standard
 from rungwise.core import UserError
 
 
