@@ -1,7 +1,7 @@
 """A LanceDB table that somebody else made, as a store that is read and never written.
 
-Rows are known by LanceDB's row ids, or by a column of the table. Only what a filter can ask for becomes a record: texts,
-numbers, truth values, dates and lists of texts. Vectors of cosines are brought to length 1 when they are read.
+Rows are known by LanceDB's row ids, or by a column of the table. Only what a filter can ask for becomes a
+record: texts, numbers, truth values, dates and lists of texts. Vectors of cosines are brought to length 1 when they are read.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ForeignTable(Store):
             raise UserError(f"{place.parent}: no such folder; write lancedb://FOLDER/TABLE")
         with self._read():
             database = connected(place.parent)
-            there = sorted(database.table_names(limit=1000))
+            there = sorted(database.list_tables(limit=1000).tables)
         if name not in there:
             raise UserError(f"{place.parent}: has no table {name!r}; there are: {', '.join(there[:20]) or 'none'}")
         with self._read():
@@ -131,11 +131,8 @@ class ForeignTable(Store):
                     asked = asked.bypass_vector_index()
                 found = asked.to_arrow()
             rows = self._matrix(found)
-            if cosine:
-                of_query = unit_rows(rows) @ unit_rows(query[None])[0]
-            else:
-                of_query = rows @ query
-            of_query = of_query.astype(np.float32)
+            product = unit_rows(rows) @ unit_rows(query[None])[0] if cosine else rows @ query
+            of_query = product.astype(np.float32)
             if metric is None:
                 of_query = self.similarity.of_metric(of_query)
             keys = self._ids(found)
@@ -155,7 +152,7 @@ class ForeignTable(Store):
             return {}
         found: dict[str, Row] = {}
         number = self._key == _ROW or not _is_text(self._schema.field(self._key).type)
-        wanted = [one for one in ids if not number or one.removeprefix("-").isascii() and one.lstrip("-").isdecimal()]
+        wanted = [one for one in ids if not number or (one.isascii() and one.lstrip("-").isdecimal())]
         for start in range(0, len(wanted), 500):
             some = ", ".join(one if number else _text(one) for one in wanted[start : start + 500])
             with self._read():
@@ -287,7 +284,9 @@ class ForeignTable(Store):
                 f"{self.label}: {asked!r} is {wrong}, not of float vectors of one length; there are: {_listed(there)}"
             )
         if asked is None and len(there) != 1:
-            remedy = f"name one: --vectors {there[0]}" if there else "search needs a column of float vectors"
+            remedy = (
+                f"name one with --vectors, such as {there[0]}" if there else "search needs a column of float vectors"
+            )
             raise UserError(f"{self.label}: columns of vectors: {_listed(there)}; {remedy}")
         return asked or there[0]
 
