@@ -1,7 +1,7 @@
 """A LanceDB table that somebody else made, as a store that is read and never written.
 
-Rows are known by LanceDB's row ids, or by a column of the table. Only what a filter can ask for becomes a
-record: texts, numbers, truth values, dates and lists of texts. Vectors of cosines are brought to length 1 when they are read.
+Rows are known by LanceDB's row ids, or by a column of the table. Only what a filter can ask for becomes a record:
+texts, numbers, truth values, dates and lists of texts. Vectors of cosines are brought to length 1 when they are read.
 """
 
 from __future__ import annotations
