@@ -39,6 +39,12 @@ class SearchCommand(Search):
     IDLE = (
         *Search.IDLE,
         idle_without("print0", "paths"),
+        idle_where(
+            "paths open copy_to",
+            lambda asked: asked.is_table,
+            "in a table of LanceDB, whose rows are not known to be files",
+            "leave it out",
+        ),
         idle_where("why", lambda asked: not asked.query, "without words to look for", "leave it out, or add some"),
         idle_where(
             "why",

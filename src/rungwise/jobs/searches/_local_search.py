@@ -13,12 +13,14 @@ from rungwise.core import UserError
 from rungwise.core.network import address_of
 from rungwise.core.output import short_repr
 from rungwise.index import (
+    CAPTIONS,
     LESS,
     Answer,
     GivenVector,
     Hit,
     Index,
     Like,
+    Manifest,
     Query,
     Searcher,
     SearchOptions,
@@ -27,10 +29,10 @@ from rungwise.index import (
     parse_where,
 )
 from rungwise.jobs._job import function_of
-from rungwise.jobs._models import near_words, read_model, read_model_of, say_cut
+from rungwise.jobs._models import near_words, read_dual_encoder, read_model, read_model_of, say_cut
 from rungwise.jobs._python_values import refused
 from rungwise.jobs._terminal import say
-from rungwise.jobs.searches._options import Search, check
+from rungwise.jobs.searches._options import TABLE, Search, check
 
 if TYPE_CHECKING:
     from rungwise.data.files import Picture
@@ -71,7 +73,10 @@ def found(asked: Search) -> Found:
     check(asked)
     typed_where = None if asked.where is None else parse_where(asked.where)
     typed = parse_query(asked.query) if asked.query is not None else None
-    index = open_index(asked.index) if isinstance(asked.index, str) else asked.index
+    if asked.is_table:
+        index: Any = _table(asked)
+    else:
+        index = open_index(asked.index) if isinstance(asked.index, str) else asked.index
     if not isinstance(index, Index):
         raise refused("index", index, "an index, its folder, or the address of a server")
     where = None if typed_where is None else index.understood(typed_where)  # before the model, which may take long
@@ -150,6 +155,32 @@ def _is_changed(index: Index | str) -> bool:
     if not isinstance(index, Index) or index.folder is None or address_of(index.folder):
         return False
     return index.is_replaced()
+
+
+def _table(asked: Search) -> Index:
+    """A table of LanceDB that somebody else made, as an index that is only read."""
+    from rungwise.index.stores.lance import ForeignTable, NoRows
+
+    if asked.model is None:
+        raise UserError(f"{asked.index}: name the model whose vectors it holds: --model")
+    address = str(asked.index).removeprefix(TABLE)
+    item = {CAPTIONS: [], "rungwise.item": {"path": None, "caption_ids": []}}
+    store = ForeignTable(address, vectors=asked.vectors, ids=asked.id, item=item)
+    asked.model = model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
+    if model.dimension != store.dimension:
+        raise UserError(
+            f"{asked.index}: its vectors have dimension {store.dimension}, and those of the model {model.dimension};"
+            " name the model that made them, or another column: --vectors"
+        )
+    if model.similarity.metric is None:
+        raise UserError(f"{asked.index}: LanceDB cannot compare as this model does; name one that compares by cosine")
+    store.similarity = model.similarity
+    if store.nulls:
+        say(f"{store.nulls} of {store.nulls + store.count()} rows have no vector and are never found")
+    no_captions = NoRows(store.dimension, model.similarity)
+    return Index(
+        Manifest(str(asked.index), model.fingerprint, "", store.dimension, store="lancedb"), store, no_captions
+    )
 
 
 def _called(picture: Picture, place: int) -> str:

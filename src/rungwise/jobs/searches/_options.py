@@ -29,6 +29,10 @@ else:
     Pictures = Annotated[tuple[Path, ...], Form.LIST_OF_ANY]
 
 
+TABLE = "lancedb://"
+"""Beginning of the address of a table of LanceDB that somebody else made."""
+
+
 @dataclass
 class Search(JobOptions):
     """Find pictures by a text, by pictures, or by both.
@@ -51,6 +55,8 @@ class Search(JobOptions):
         rerank: Rank the best ones anew with this model. It reads each picture together with the text.
         rerank_top: How many are ranked anew.
         model: The model that built the index, if it has moved.
+        vectors: Column of vectors of a table at lancedb://FOLDER/TABLE.
+        id: Column of ids of such a table; its row ids if not given.
         token: Of the server. Better set RUNGWISE_TOKEN: others can read a command line.
     """
 
@@ -72,6 +78,8 @@ class Search(JobOptions):
     model: ModelOrNone = given(None, ADVANCED)
     device: Device = field(default=None, metadata=ADVANCED)
     altered_model: Annotated[AlteredModel, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
+    vectors: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = field(default=None, metadata=ADVANCED)
+    id: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = field(default=None, metadata=ADVANCED)
     token: str | None = field(default=None, metadata=ADVANCED)
 
     IDLE: ClassVar[tuple[IdleCase, ...]] = (
@@ -86,6 +94,18 @@ class Search(JobOptions):
             lambda asked: not asked.is_remote,
             "in a folder, and is for a server",
             "leave it out, or give the address of a server",
+        ),
+        idle_where(
+            "vectors id",
+            lambda asked: not asked.is_table,
+            "in what is no table of LanceDB",
+            "leave it out, or give lancedb://FOLDER/TABLE",
+        ),
+        idle_where(
+            "words rerank",
+            lambda asked: asked.is_table,
+            "in a table of somebody else, whose texts and pictures are not read",
+            "leave it out",
         ),
         idle_where(
             "diversity exact rerank words model device altered_model",
@@ -116,6 +136,11 @@ class Search(JobOptions):
     def is_remote(self) -> bool:
         """Whether a server is asked."""
         return isinstance(self.index, str) and self.index.startswith(("http://", "https://"))
+
+    @property
+    def is_table(self) -> bool:
+        """Whether a table of LanceDB is searched that somebody else made."""
+        return isinstance(self.index, str) and self.index.startswith(TABLE)
 
 
 def _is_in_memory(given: object) -> bool:
