@@ -31,6 +31,7 @@ from rungwise.cli import main
 from rungwise.cli.serve._mcp import INDEX_TOKEN
 from rungwise.cli.serve._streams import input_until_interrupted, output_kept_free
 from rungwise.index import Index
+from rungwise.models import load_dual_encoder
 from rungwise.scenes import SceneConfig, generate
 from rungwise.serving import ServerSettings, background
 
@@ -152,7 +153,7 @@ def test_three_questions_over_standard_streams(home: Path) -> None:
 @pytest.mark.slow
 def test_an_index_of_a_running_server(home: Path) -> None:
     index = Index.open(home / "index")
-    with background(index, rungwise.load(str(home / "run" / "model")), settings=ServerSettings(token=TOKEN)) as address:
+    with background(index, load_dual_encoder(home / "run" / "model"), settings=ServerSettings(token=TOKEN)) as address:
         judged(over_streams(_three_questions, address, **{INDEX_TOKEN: TOKEN}))
         run = subprocess.run(started(address), input=b"", capture_output=True, check=False)
         assert (run.returncode, run.stdout) == (2, b"")

@@ -246,7 +246,9 @@ def test_a_grade_is_stored_where_that_is_allowed(tmp_path: Path) -> None:
     with searching(built) as client:
         server = SearchServer(client, grades=True)
         tools = {one.name: one for one in asked(server, lambda assistant: assistant.list_tools()).tools}
-        assert not tools["grade"].annotations.read_only_hint
+        kind = tools["grade"].annotations
+        assert kind is not None
+        assert not kind.read_only_hint
         assert called(server, "describe_index").structured_content["gradable"]
         stored = called(server, "grade", words="red", id="0-red", grade="right")
         assert text(stored) == "stored: right."
