@@ -34,9 +34,7 @@ from tests.hostile.readers import benchmarks, collections
 
 FAMILY = "commands"
 
-_SERVERS = tuple(
-    f"rungwise.cli.{one}.say" for one in ("serve._command", "serve._model", "serve._mcp", "_grade")
-)
+_SERVERS = tuple(f"rungwise.cli.{one}.say" for one in ("serve._command", "serve._model", "serve._mcp", "_grade"))
 """By these, commands that end when they are asked to say that they are ready."""
 _READY = "(Ctrl-C ends)"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

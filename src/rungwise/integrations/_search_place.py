@@ -241,7 +241,7 @@ def _model_of(index: Index, given: str | DualEncoder | None, device: str | None)
     if not place:
         raise UserError("the index does not say where its model is; give it: model=")
     if place.startswith(_MTEB):
-        from rungwise.integrations.mteb._mteb_models import load_mteb
+        from rungwise.integrations.mteb import load_mteb
 
         return load_mteb(place.removeprefix(_MTEB), device)
     try:

@@ -37,8 +37,8 @@ ALIAS = "rungwise"
 Vector = NDArray[np.float32]
 
 
-@register(ALIAS)
-class RungwiseEmbeddings(EmbeddingFunction):  # type: ignore[misc]
+@register(ALIAS)  # type: ignore[no-untyped-call]
+class RungwiseEmbeddings(EmbeddingFunction):
     """A dual encoder of ours as an embedding function of LanceDB, made by ``get_registry().get("rungwise").create()``.
 
     The model is loaded when it is first needed, once in a process. A table keeps its absolute place and its
@@ -136,7 +136,7 @@ class RungwiseEmbeddings(EmbeddingFunction):  # type: ignore[misc]
 
     def safe_model_dump(self) -> dict[str, Any]:
         """The settings that LanceDB writes into a table: those that were given, with place and fingerprint."""
-        given: dict[str, Any] = dict(super().safe_model_dump())
+        given: dict[str, Any] = dict(super().safe_model_dump())  # type: ignore[no-untyped-call]
         if not given["name"].startswith("$var:"):
             given["name"] = _absolute(self.name)
         return {**given, "fingerprint": _loaded(self.name, self.device)[1]}

@@ -159,7 +159,7 @@ def _is_changed(index: Index | str) -> bool:
 
 def _table(asked: Search) -> Index:
     """A table of LanceDB that somebody else made, as an index that is only read."""
-    from rungwise.index.stores.lance import ForeignTable, NoRows
+    from rungwise.index.stores.lance.foreign import ForeignTable, NoRows
 
     if asked.model is None:
         raise UserError(f"{asked.index}: name the model whose vectors it holds: --model")

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from rungwise.core import UserError
 from rungwise.core.output import one_line
-from rungwise.index.filters import Both, Condition, Either, Expression, Not, Where
+from rungwise.index.filters import Where
 from rungwise.index.stores._base import (
     Metric,
     Record,
@@ -30,6 +30,7 @@ from rungwise.index.stores._base import (
     checked_queries,
 )
 from rungwise.index.stores.lance._tables import connected
+from rungwise.index.stores.lance.foreign._table_filter import is_text, kind_of, literal, quoted, sql_of
 from rungwise.similarity import Cosine, Similarity, unit_rows
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class ForeignTable(Store):
 
     @property
     def _present(self) -> str:
-        return f"{_quoted(self._vectors)} is not null"
+        return f"{quoted(self._vectors)} is not null"
 
     def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
         """Refused."""
@@ -151,13 +152,13 @@ class ForeignTable(Store):
         if not ids:
             return {}
         found: dict[str, Row] = {}
-        number = self._key == _ROW or not _is_text(self._schema.field(self._key).type)
+        number = self._key == _ROW or not is_text(self._schema.field(self._key).type)
         wanted = [one for one in ids if not number or (one.isascii() and one.lstrip("-").isdecimal())]
         for start in range(0, len(wanted), 500):
-            some = ", ".join(one if number else _text(one) for one in wanted[start : start + 500])
+            some = ", ".join(one if number else literal(one) for one in wanted[start : start + 500])
             with self._read():
                 asked: Any = self._table.search().with_row_id(True).limit(self._rows)
-                asked = asked.where(f"{_quoted(self._key)} in ({some}) and {self._present}")
+                asked = asked.where(f"{quoted(self._key)} in ({some}) and {self._present}")
                 batch = asked.select([*self._keys, self._vectors, *self._readable]).to_arrow()
             vectors = self._matrix(batch)
             vectors = unit_rows(vectors) if self.similarity.metric == "cosine" else vectors
@@ -198,14 +199,14 @@ class ForeignTable(Store):
 
     @property
     def _readable(self) -> list[str]:
-        return [one.name for one in self._schema if _kind(one.type) and one.name != self._key]
+        return [one.name for one in self._schema if kind_of(one.type) and one.name != self._key]
 
     def _index_compares(self, cosine: bool) -> bool:
         with self._read():
             for one in self._table.list_indices():
                 if list(one.columns) == [self._vectors]:
                     about = self._table.index_stats(one.name)
-                    return about is not None and about.distance_type == ("cosine" if cosine else "dot")
+                    return bool(about is not None and about.distance_type == ("cosine" if cosine else "dot"))
         return False
 
     def _batches(self, columns: list[str], where: Where | None) -> Iterator[pa.Table]:
@@ -217,41 +218,7 @@ class ForeignTable(Store):
                 yield pa.Table.from_batches([batch])
 
     def _filter(self, where: Where | None) -> str:
-        parts = [self._sql(one) for one in (where or Where()).conditions]
-        return " and ".join([self._present, *parts])
-
-    def _sql(self, expression: Expression) -> str:
-        """A filter as the engine reads it: names and texts are quoted, and a missing value fulfils no condition."""
-        match expression:
-            case Not(of=of):
-                return f"(not {self._sql(of)})"
-            case Both(of=of):
-                return f"({' and '.join(map(self._sql, of)) or 'true'})"
-            case Either(of=of):
-                return f"({' or '.join(map(self._sql, of)) or 'false'})"
-        return f"(({self._condition(expression)}) is true)"
-
-    def _condition(self, condition: Condition) -> str:
-        if condition.column not in self._schema.names:
-            return "false"
-        type_ = self._schema.field(condition.column).type
-        kind, column, value = _kind(type_), _quoted(condition.column), condition.value
-        if isinstance(value, tuple):
-            each = (self._condition(Condition(condition.column, "==", one)) for one in value)
-            return " or ".join(f"({one})" for one in each) or "false"
-        if condition.operator == "has":
-            return f"array_has({column}, {_text(str(value))})" if kind == "list" else "false"
-        if condition.operator == "contains":
-            if kind not in ("text", "date", "list"):
-                return "false"
-            texts = f"array_to_string({column}, '\n')" if kind == "list" else f"cast({column} as string)"
-            return f"contains(lower({texts}), {_text(str(value).lower())})"
-        operator = "=" if condition.operator == "==" else condition.operator
-        if isinstance(value, bool):
-            return f"{column} {operator} {str(value).lower()}" if kind == "truth" else "false"
-        if isinstance(value, str):
-            return f"cast({column} as string) {operator} {_text(value)}" if kind in ("text", "date") else "false"
-        return f"cast({column} as double) {operator} {float(value)!r}" if kind == "number" else "false"
+        return " and ".join([self._present, *(sql_of(one, self._schema) for one in (where or Where()).conditions)])
 
     def _ids(self, rows: pa.Table) -> list[str]:
         return [str(one) for one in rows[self._key].to_pylist()]
@@ -274,7 +241,7 @@ class ForeignTable(Store):
         import pyarrow as pa
 
         def holds(type_: Any) -> bool:
-            return pa.types.is_fixed_size_list(type_) and pa.types.is_floating(type_.value_type)
+            return bool(pa.types.is_fixed_size_list(type_) and pa.types.is_floating(type_.value_type))
 
         there = [one.name for one in self._schema if holds(one.type)]
         if asked is not None and asked not in there:
@@ -291,7 +258,7 @@ class ForeignTable(Store):
         return asked or there[0]
 
     def _check_ids(self) -> None:
-        kind = _kind(self._schema.field(self._key).type)
+        kind = kind_of(self._schema.field(self._key).type)
         if kind not in ("text", "number"):
             raise UserError(f"{self.label}: {self._key!r} holds no texts or numbers; name another column: --id")
         seen: set[str] = set()
@@ -324,85 +291,9 @@ class ForeignTable(Store):
         )
 
 
-class NoRows(Store):
-    """A store without rows, for the captions of a table that has none."""
-
-    def __init__(self, dimension: int, similarity: Similarity) -> None:
-        self.dimension, self.similarity, self.side = dimension, similarity, "text"
-
-    def upsert(self, ids: Sequence[str], vectors: ArrayLike, records: Sequence[Record] | None = None) -> None:
-        """Refused."""
-        raise UserError("a store without rows is read only")
-
-    def delete(self, ids: Sequence[str]) -> int:
-        """Nothing is deleted."""
-        return 0
-
-    def search(
-        self,
-        vectors: ArrayLike,
-        k: int = 10,
-        where: Where | None = None,
-        *,
-        metric: Metric | None = None,
-        exact: bool = False,
-    ) -> StoreHits:
-        """Nothing is found."""
-        queries = checked_queries(vectors, self.dimension, k)
-        return StoreHits(((),) * len(queries), (np.empty(0, np.float32),) * len(queries))
-
-    def get(self, ids: Sequence[str]) -> dict[str, Row]:
-        """No rows."""
-        return {}
-
-    def count(self, where: Where | None = None) -> int:
-        """0."""
-        return 0
-
-    def records(self, where: Where | None = None) -> Iterator[tuple[str, Record]]:
-        """No records."""
-        return iter(())
-
-    def about(self) -> StoreFacts:
-        """Describe it for people."""
-        return StoreFacts("none", True, "it has no rows")
-
-
-def _kind(type_: Any) -> str:
-    """What a filter compares values of this Arrow type as; empty where it cannot."""
-    import pyarrow as pa
-
-    of = pa.types
-    if of.is_boolean(type_):
-        return "truth"
-    if of.is_integer(type_) or of.is_floating(type_):
-        return "number"
-    if _is_text(type_):
-        return "text"
-    if of.is_date(type_) or of.is_timestamp(type_):
-        return "date"
-    return "list" if (of.is_list(type_) or of.is_large_list(type_)) and _is_text(type_.value_type) else ""
-
-
-def _is_text(type_: Any) -> bool:
-    import pyarrow as pa
-
-    return pa.types.is_string(type_) or pa.types.is_large_string(type_)
-
-
 def _plain(value: Any) -> Any:
     """A value as a record holds it; dates are texts of ISO 8601."""
     return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-def _quoted(column: str) -> str:
-    if "`" in column:
-        raise UserError(f"column {one_line(column, 40)!r}: LanceDB takes no backtick in a filter; rename the column")
-    return f"`{column}`"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,4 +1,7 @@
-"""Searches in tables that plain LanceDB made: right, read-only, and every mistake in one line."""
+"""Searches in tables that plain LanceDB made: right, read-only, and every mistake in one line.
+
+Also tests rungwise.index.stores.lance.foreign._no_rows and rungwise.index.stores.lance.foreign._table_filter.
+"""
 
 from __future__ import annotations
 
