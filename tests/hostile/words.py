@@ -365,7 +365,7 @@ def _real(place: Path, choice: Choice) -> Iterator[Case]:
     """As processes: locales without letters, outputs that a shell closes, and Ctrl-C while the program is loaded."""
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     for name in COMMANDS:
-        if not {"{}/odd", "{}/found"} & {*LINES[name]} or name in ("serve", "demo", "train"):
+        if not {"{}/odd", "{}/found"} & {*LINES[name]} or name in ("serve", "mcp", "demo", "train"):
             continue
         if choice.takes(f"{name}: a process in the locale C"):
             taken = (0, 1) if name == "doctor" else (0, 2, 3)  # 1 says that it has found something in the data
