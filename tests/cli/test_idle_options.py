@@ -35,6 +35,7 @@ from rungwise.cli.results._compare import CompareCommand
 from rungwise.cli.results._table import TableCommand
 from rungwise.cli.search._options import SearchCommand
 from rungwise.cli.serve._command import _OF_QUERIES, Serve
+from rungwise.cli.serve._mcp import Mcp
 from rungwise.cli.serve._model import ServeModel
 from rungwise.cli.serve._token import NewToken
 from rungwise.cli.train._presets import Presets
@@ -68,6 +69,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "index restore": (RestoreIndex,),
     "search": (SearchCommand,),
     "serve": (Serve,),
+    "mcp": (Mcp,),
     "serve-model": (ServeModel,),
     "check": (CheckIndex,),
     "plan": (PlanCollection,),
@@ -192,10 +194,13 @@ BASES: dict[str, list[tuple[str, str]]] = {
     "search": [
         ("at a server", "http://127.0.0.1:9/ red"),
         ("in a folder", "photos.index red"),
+        ("in what is no table of LanceDB", "photos.index red"),
+        ("in a table of somebody else", "lancedb://folder/photos red"),
         ("where --where alone", "photos.index --where year>2020"),
         ("without words to look for", "photos.index --like a.jpg"),
         ("without --rerank", "photos.index red"),
         ("without --paths", "photos.index red"),
+        ("in a table of LanceDB", "lancedb://folder/photos red"),
         ("without words to look for", "photos.index --like a.jpg"),
         ("without a model that reads regions", "photos.index red"),
     ],
@@ -203,6 +208,11 @@ BASES: dict[str, list[tuple[str, str]]] = {
         ("without --log json", "photos.index"),
         ("without --rerank", "photos.index"),
         ("at an address that no other", "photos.index"),
+    ],
+    "mcp": [
+        ("without --http", "photos.index"),
+        ("at an address that no other", "photos.index --http"),
+        ("for the address of a server", "http://127.0.0.1:9/"),
     ],
     "serve-model": [("at an address that no other", "model")],
     "check": [
