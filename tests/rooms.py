@@ -92,12 +92,16 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "filters", "stores", "items", "query", "ranking", "answers", "update", "layout", "reader", "index", "cutoff",
         "maintenance", "search", "searcher",
     ),
+    "index.stores.lance": (
+        "version_file", "rows", "filters", "tables", "description", "table_rows", "memory", "column_counts",
+        "engine_search", "snapshot", "table_reader", "table_writer", "foreign", "store",
+    ),
     "index.stores": (
         "addresses", "approximation", "bm25", "column_counts", "id_sampling", "vector_files", "base", "candidates",
         "engine_rows", "scan", "exact", "lance", "milvus", "factory",
     ),
     "integrations": (
-        "list_cutter", "mteb", "search_place", "engines", "lightning", "torchmetrics", "trec", "sentence_transformers",
+        "list_cutter", "mteb", "search_place", "engines", "torchmetrics", "lightning", "trec", "sentence_transformers",
         "langchain", "llama_index", "haystack", "lancedb", "mcp",
     ),
     "jobs": (

@@ -1,6 +1,6 @@
 """What an assistant reads, by the protocol's own client: answers, refusals in one line, and the entrance over HTTP.
 
-Also tests rungwise.integrations._mcp_answers and rungwise.integrations._mcp_tools.
+Also tests rungwise.integrations.mcp._mcp_answers and rungwise.integrations.mcp._mcp_tools.
 """
 
 import asyncio

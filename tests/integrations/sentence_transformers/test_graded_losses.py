@@ -1,4 +1,4 @@
-"""The library itself, with tiny models. Also tests rungwise.integrations.
+"""The library itself, with tiny models.
 
 Also tests rungwise.integrations.sentence_transformers._sentence_transformers_rows and
 rungwise.integrations.sentence_transformers._sentence_transformers_evaluator.
