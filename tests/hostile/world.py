@@ -325,10 +325,8 @@ def make_own(root: Path) -> None:
 
 
 def _make_engine(folder: Path, index: Any) -> None:
-    """An index of faiss with the same vectors, the ids of its rows, and a table of LanceDB."""
+    """An index of faiss with the same vectors, and the ids of its rows."""
     import faiss
-    import lancedb
-    import pyarrow as pa
 
     rows = index.picture_store.get(list(index.picture_store.ids()))
     vectors = np.stack([row.vector for row in rows.values()]).astype(np.float32)
@@ -337,8 +335,6 @@ def _make_engine(folder: Path, index: Any) -> None:
     flat.add(vectors)
     faiss.write_index(flat, str(folder / "rows.faiss"))
     (folder / "ids.txt").write_text("\n".join(rows) + "\n")
-    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    lancedb.connect(str(folder / "tables")).create_table("photos", pa.table({"name": list(rows), "vector": column}))
 
 
 def run_config():  # type: ignore[no-untyped-def]
