@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from rungwise.cli.frame import Browser, Limits, Port, parse
-from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed, token_of, tokens_of
+from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed, settings_of, token_of, tokens_of
 from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
 from rungwise.core.text import idle_where, idle_without, refuse_idle
@@ -108,7 +108,7 @@ def main(arguments: list[str]) -> int:
     token, beyond = token_of(asked, tokens)
     from rungwise.index import Index
     from rungwise.index.layout import require_kept
-    from rungwise.serving import RequestLog, ServerSettings, serve
+    from rungwise.serving import RequestLog, serve
 
     place: Any = asked.index if "://" in asked.index else Path(asked.index)
     index = Index.open(place)
@@ -127,16 +127,12 @@ def main(arguments: list[str]) -> int:
     serve(
         index,
         model,
-        settings=ServerSettings(
-            host=asked.host,
-            port=asked.port,
-            token=token,
-            tokens=tokens,
-            open_to_all=asked.open,
-            allowed_hosts=asked.allowed_host,
-            limits=asked.limits,
-            keep_queries=asked.keep_queries,
+        settings=settings_of(
+            asked,
+            token,
+            tokens,
             log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
+            keep_queries=asked.keep_queries,
         ),
         open_browser=asked.browser,
         ready=lambda address: _say_ready(len(index), address, asked.host, token),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from rungwise.core import UserError
 from rungwise.core.text import idle_where
+from rungwise.jobs import say
 from rungwise.serving import TOKEN
 from rungwise.serving.access import (
     SHORTEST,
@@ -22,24 +23,36 @@ from rungwise.serving.access import (
     parse_tokens,
 )
 
+if TYPE_CHECKING:
+    from rungwise.serving import RequestLog, ServerSettings, ServingLimits
+
 TOKENS = "RUNGWISE_TOKENS"
 """Environment variable of several tokens, with the lines of a file of tokens; a semicolon may stand for a new line."""
 
 
 class Entrance(Protocol):
-    """Options of a command that say who is let in.
+    """Options of a command that say who is let in, and where.
 
     Attributes:
         host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
         token: The one token.
         tokens: File of several tokens.
         open: Whether others are let in without a token.
+        allowed_host: Further names of the server.
     """
 
     host: str
+    port: int
     token: str | None
     tokens: Path | None
     open: bool
+    allowed_host: tuple[str, ...]
+
+    @property
+    def limits(self) -> ServingLimits:
+        """Limits of the server."""
+        ...
 
 
 def tokens_of(asked: Entrance) -> AccessTokens | None:
@@ -77,6 +90,46 @@ def token_of(asked: Entrance, tokens: AccessTokens | None) -> tuple[str | None, 
         raise UserError(
             f"{name}: a token has at least {SHORTEST} characters, all printable ASCII without spaces"
         ) from None
+
+
+def settings_of(
+    asked: Entrance,
+    token: str | None,
+    tokens: AccessTokens | None,
+    *,
+    log: RequestLog | None = None,
+    keep_queries: int | None = None,
+) -> ServerSettings:
+    """Settings of a server with these options, with the one token or several.
+
+    Args:
+        asked: The options.
+        token: The one token; None where there are several, or none is asked for.
+        tokens: Several tokens.
+        log: Where requests are told.
+        keep_queries: Days for which queries are kept.
+    """
+    from rungwise.serving import ServerSettings
+
+    return ServerSettings(
+        host=asked.host,
+        port=asked.port,
+        token=token,
+        tokens=tokens,
+        open_to_all=asked.open,
+        allowed_hosts=asked.allowed_host,
+        limits=asked.limits,
+        log=log,
+        keep_queries=keep_queries,
+    )
+
+
+def say_how_to_ask(host: str, address: str, token: str | None, path: str = "") -> None:
+    """Print the addresses for other machines, and the token, for programs that send it in a header."""
+    for other in elsewhere(host, address):
+        say(f"from other machines: {other.rstrip('/')}{path}" if path else f"from other machines: {other}")
+    if token is not None:
+        say(f"the token, sent as 'Authorization: Bearer TOKEN': {token}")
 
 
 def elsewhere(host: str, address: str) -> tuple[str, ...]:

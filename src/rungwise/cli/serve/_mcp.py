@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from rungwise.cli.frame import Limits, Port, parse
-from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed, token_of, tokens_of
+from rungwise.cli.serve._entrance import IDLE_OPEN, exposure, listed, say_how_to_ask, settings_of, token_of, tokens_of
 from rungwise.cli.serve._streams import input_until_interrupted, output_kept_free
 from rungwise.core import UserError, require
 from rungwise.core.text import idle_where, idle_without, refuse_idle
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
 def _over_http(asked: Mcp) -> int:
     tokens = tokens_of(asked)
     token, beyond = token_of(asked, tokens)
-    from rungwise.serving import ServerSettings, serve_app
+    from rungwise.serving import serve_app
 
     with ExitStack() as stack:
         server = _server(asked, stack)
@@ -116,22 +116,11 @@ def _over_http(asked: Mcp) -> int:
 
         def ready(address: str) -> None:
             say(f"the Model Context Protocol at {address.rstrip('/')}{PATH}   (Ctrl-C ends)")
-            for other in elsewhere(asked.host, address):
-                say(f"from other machines: {other.rstrip('/')}{PATH}")
-            if token is not None:
-                say(f"the token, sent as 'Authorization: Bearer TOKEN': {token}")
+            say_how_to_ask(asked.host, address, token, PATH)
 
         serve_app(
             lambda settings, _: create_mcp_app(server, settings),
-            settings=ServerSettings(
-                host=asked.host,
-                port=asked.port,
-                token=token,
-                tokens=tokens,
-                open_to_all=asked.open,
-                allowed_hosts=asked.allowed_host,
-                limits=asked.limits,
-            ),
+            settings=settings_of(asked, token, tokens),
             open_browser=False,
             ready=ready,
         )

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import tyro
 
 from rungwise.cli.frame import parse
-from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed, token_of, tokens_of
+from rungwise.cli.serve._entrance import IDLE_OPEN, exposure, listed, say_how_to_ask, settings_of, token_of, tokens_of
 from rungwise.core.text import refuse_idle
 from rungwise.jobs import ADVANCED, AlteredModel, Device, flag, read_dual_encoder, say, say_now
 from rungwise.model_server import ModelLimits
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
     tokens = tokens_of(asked)
     token, beyond = token_of(asked, tokens)
     from rungwise.model_server import create_model_app
-    from rungwise.serving import RequestLog, ServerSettings, serve_app
+    from rungwise.serving import RequestLog, serve_app
 
     model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
     if model.similarity.kind not in ("cosine", "shifted_cosine"):
@@ -80,23 +80,11 @@ def main(arguments: list[str]) -> int:
 
     def ready(address: str) -> None:
         say(f"vectors of {model.dimension} numbers at {address}   (Ctrl-C ends)")
-        for other in elsewhere(asked.host, address):
-            say(f"from other machines: {other}")
-        if token is not None:
-            say(f"the token, sent as 'Authorization: Bearer TOKEN': {token}")
+        say_how_to_ask(asked.host, address, token)
 
     serve_app(
         lambda settings, _: create_model_app(model, settings=settings, names=asked.name, say=say_now),
-        settings=ServerSettings(
-            host=asked.host,
-            port=asked.port,
-            token=token,
-            tokens=tokens,
-            open_to_all=asked.open,
-            allowed_hosts=asked.allowed_host,
-            limits=asked.limits,
-            log=RequestLog(sys.stderr) if asked.log == "json" else None,
-        ),
+        settings=settings_of(asked, token, tokens, log=RequestLog(sys.stderr) if asked.log == "json" else None),
         open_browser=False,
         ready=ready,
     )
