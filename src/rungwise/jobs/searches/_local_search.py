@@ -37,7 +37,8 @@ from rungwise.jobs.searches._options import TABLE, Search, check
 if TYPE_CHECKING:
     from rungwise.data.files import Picture
     from rungwise.index import CaptionHit
-    from rungwise.models import PairScorer
+    from rungwise.index.stores.lance.foreign import ForeignTable
+    from rungwise.models import DualEncoder, PairScorer
 
 _OPENED: WeakKeyDictionary[Index, Searcher] = WeakKeyDictionary()
 """Searchers of indexes that were opened before: a model is loaded once."""
@@ -161,26 +162,31 @@ def _table(asked: Search) -> Index:
     """A table of LanceDB that somebody else made, as an index that is only read."""
     from rungwise.index.stores.lance.foreign import ForeignTable, NoRows
 
-    if asked.model is None:
+    if asked.model is None and not asked.compares_nothing:
         raise UserError(f"{asked.index}: name the model whose vectors it holds: --model")
     address = str(asked.index).removeprefix(TABLE)
     item = {CAPTIONS: [], "rungwise.item": {"path": None, "caption_ids": []}}
     store = ForeignTable(address, vectors=asked.vectors, ids=asked.id, item=item)
-    asked.model = model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
-    if model.dimension != store.dimension:
+    fingerprint = ""
+    if asked.model is not None:
+        asked.model = model = read_dual_encoder(asked.model, asked.device, altered=asked.altered_model)
+        _check_compares(asked, store, model)
+        store.similarity, fingerprint = model.similarity, model.fingerprint
+    if store.nulls:
+        say(f"{store.nulls} of {store.nulls + store.count()} rows have no vector and are never found")
+    no_captions = NoRows(store.dimension, store.similarity)
+    return Index(Manifest(str(asked.index), fingerprint, "", store.dimension, store="lancedb"), store, no_captions)
+
+
+def _check_compares(asked: Search, table: ForeignTable, model: DualEncoder) -> None:
+    """Refuse a model whose vectors the table cannot hold, or whose similarity LanceDB does not have."""
+    if model.dimension != table.dimension:
         raise UserError(
-            f"{asked.index}: its vectors have dimension {store.dimension}, and those of the model {model.dimension};"
+            f"{asked.index}: its vectors have dimension {table.dimension}, and those of the model {model.dimension};"
             " name the model that made them, or another column: --vectors"
         )
     if model.similarity.metric is None:
         raise UserError(f"{asked.index}: LanceDB cannot compare as this model does; name one that compares by cosine")
-    store.similarity = model.similarity
-    if store.nulls:
-        say(f"{store.nulls} of {store.nulls + store.count()} rows have no vector and are never found")
-    no_captions = NoRows(store.dimension, model.similarity)
-    return Index(
-        Manifest(str(asked.index), model.fingerprint, "", store.dimension, store="lancedb"), store, no_captions
-    )
 
 
 def _called(picture: Picture, place: int) -> str:

@@ -128,3 +128,11 @@ def test_missing_and_damaged_tables(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="LanceDB cannot read it") as caught:
         search(folder)
     assert "\n" not in str(caught.value)
+
+
+def test_a_filter_alone_needs_no_model(folder: Path) -> None:
+    found = rungwise.search(
+        f"lancedb://{folder}/photos", where="number in (5, 6)", vectors="image", id="number", quiet=True
+    )
+    assert {hit.id for hit in found.hits} == {"5", "6"}
+    assert found.end is None
