@@ -131,8 +131,6 @@ def test_missing_and_damaged_tables(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_filter_alone_needs_no_model(folder: Path) -> None:
-    found = rungwise.search(
-        f"lancedb://{folder}/photos", where="number in (5, 6)", vectors="image", id="number", quiet=True
-    )
-    assert {hit.id for hit in found.hits} == {"5", "6"}
+    found = rungwise.search(f"lancedb://{folder}/photos", where="title == 'it''s 9'", vectors="image", quiet=True)
+    assert len(found.hits) == 1
     assert found.end is None
