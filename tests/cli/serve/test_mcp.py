@@ -59,7 +59,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def started(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "rungwise", "mcp", *map(str, arguments)]
+    # Who runs these tests in the background has their Ctrl-C ignored, and programs that they start as well.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heard}\nfrom rungwise.cli import main\nraise SystemExit(main())"
+    return [sys.executable, "-c", code, "mcp", *map(str, arguments)]
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
