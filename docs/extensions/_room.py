@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
+import pydantic.main  # noqa: F401  # as it is: autodoc imports with TYPE_CHECKING set, and then its models have other fields
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
