@@ -25,10 +25,11 @@ from typing import Any, ClassVar
 
 from docutils import nodes
 from docutils.parsers.rst import directives
-import pydantic.main  # noqa: F401  # as it is: autodoc imports with TYPE_CHECKING set, and then its models have other fields
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
+
+_OF_PYDANTIC = ("langchain_core.vectorstores", "llama_index.core", "haystack", "mcp.server.mcpserver", "lancedb")
 
 KINDS = {
     "class": "Classes",
@@ -255,6 +256,13 @@ class Room(SphinxDirective):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Add the directive."""
+    """Add the directive.
+
+    Libraries whose classes are pydantic's are imported first: autodoc imports what it meets a second time with
+    TYPE_CHECKING set, after which pydantic no longer knows its own base class, and these would fail.
+    """
+    for library in _OF_PYDANTIC:
+        if find_spec(library.partition(".")[0]) is not None:
+            import_module(library)
     app.add_directive("room", Room)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
