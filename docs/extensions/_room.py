@@ -29,7 +29,8 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-_OF_PYDANTIC = ("langchain_core.vectorstores", "llama_index.core", "haystack", "mcp.server.mcpserver", "lancedb")
+_OF_PYDANTIC = ("langchain", "llama_index", "haystack", "lancedb", "mcp._mcp_server")
+"""Adapters to libraries whose classes are pydantic's."""
 
 KINDS = {
     "class": "Classes",
@@ -258,11 +259,10 @@ class Room(SphinxDirective):
 def setup(app: Sphinx) -> dict[str, bool]:
     """Add the directive.
 
-    Libraries whose classes are pydantic's are imported first: autodoc imports what it meets a second time with
-    TYPE_CHECKING set, after which pydantic no longer knows its own base class, and these would fail.
+    Adapters to libraries of pydantic classes are imported first: autodoc imports what it meets a second time with
+    TYPE_CHECKING set, after which pydantic no longer knows its own base class, and these libraries fail.
     """
-    for library in _OF_PYDANTIC:
-        if find_spec(library.partition(".")[0]) is not None:
-            import_module(library)
+    for adapter in _OF_PYDANTIC:
+        import_module(f"rungwise.integrations.{adapter}")
     app.add_directive("room", Room)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
