@@ -161,7 +161,8 @@ READ = frozenset({
     "relevance agree --data", "relevance explain --vectors", "relevance explain --wordnet", "relevance SOURCE --fit",
     "relevance SOURCE --fitted", "relevance SOURCE --judgements", "relevance SOURCE --vectors",
     "relevance SOURCE --wordnet", "index --captions", "plan --stored",
-    "serve --tokens", "mcp --tokens", "inspect --captions", "relevance train-cross-encoder --captions",
+    "serve --tokens", "serve-model --tokens", "mcp --tokens", "inspect --captions",
+    "relevance train-cross-encoder --captions",
     "search --image", "study --data",
 })  # fmt: skip
 """Options that name files and folders to read."""
