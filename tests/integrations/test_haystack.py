@@ -1,9 +1,4 @@
-"""Haystack's own telemetry is off, so that no test asks a network."""
-
 import os
-
-os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
-
 import sys
 from pathlib import Path
 
@@ -55,6 +50,10 @@ def test_pictures_of_an_index_and_of_a_server_up_to_the_end(colours: Index, serv
     assert {one.meta["columns"]["year"] for one in retriever.run("red")["documents"]} == {2021}
     assert {one.meta["columns"]["year"] for one in retriever.run("red", where="year == 2020")["documents"]} == {2020}
     assert len(retriever.run("red", top_k=2)["documents"]) == 2
+
+
+def test_telemetry_is_off() -> None:
+    assert os.environ["HAYSTACK_TELEMETRY_ENABLED"] == "False"
 
 
 def test_any_retriever_is_ended(store: InMemoryDocumentStore) -> None:

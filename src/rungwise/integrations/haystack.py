@@ -1,6 +1,6 @@
 """Haystack: a retriever over an index or a server of ours, and components that end the lists of any other.
 
-Nothing here sends Haystack's telemetry; the variable HAYSTACK_TELEMETRY_ENABLED=False turns that of Haystack off.
+Haystack's own telemetry is off once rungwise was imported, unless HAYSTACK_TELEMETRY_ENABLED is set.
 """
 
 from __future__ import annotations

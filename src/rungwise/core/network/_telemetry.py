@@ -19,6 +19,7 @@ SWITCHES = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "WANDB_ERROR_REPORTING": "false",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
 }
 """Value of each variable where nobody has set it."""
 
