@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rungwise.index import Index
     from rungwise.index.filters import Where
     from rungwise.index.stores import Approximation
+    from rungwise.models import DualEncoder
     from rungwise.quality import DegreeLoss, EngineCheck, Grading, IndexCheck, JudgeList, Number, Queries, Tuning
 
 _OWN = ("captions", "pictures")
@@ -116,10 +117,10 @@ def main(arguments: list[str]) -> int:
         filters: dict[str, Where | None] = {"": None}
         if where is not None and asked.where is not None:
             filters[asked.where] = index.understood(where)
-        queries = _queries(asked, index)
+        queries, model = _queries(asked, index)
         grading = _grading(asked, index, queries)
         if asked.against is not None:
-            return _against(asked, asked.against, index, queries, grading)
+            return _against(asked, asked.against, index, queries, grading, model)
         store = index.picture_store
         if asked.tune and store.about().exact:
             raise UserError(f"{asked.index}: there is nothing to tune: {store.about().why}")
@@ -137,13 +138,15 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _against(asked: CheckIndex, address: str, index: Index, queries: Queries, grading: Grading) -> int:
+def _against(
+    asked: CheckIndex, address: str, index: Index, queries: Queries, grading: Grading, model: DualEncoder | None
+) -> int:
     """Ask another engine, and print what its lists miss and where they should have ended."""
     from rungwise.integrations.engines import open_engine
     from rungwise.quality import check_against
 
     engine = open_engine(address)
-    judge, judged_by = _list_judge(asked, index, queries)
+    judge, judged_by = _list_judge(asked, index, queries, model)
     with progress_bar("searches", 2 * len(queries)) as advance:
         found = check_against(
             engine, index, queries, grading, k=asked.k, judge=judge, judged_by=judged_by, progress=advance
@@ -155,24 +158,22 @@ def _against(asked: CheckIndex, address: str, index: Index, queries: Queries, gr
     return 0
 
 
-def _list_judge(asked: CheckIndex, index: Index, queries: Queries) -> tuple[JudgeList | None, str]:
+def _list_judge(
+    asked: CheckIndex, index: Index, queries: Queries, model: DualEncoder | None
+) -> tuple[JudgeList | None, str]:
     """What judges where lists end, and a line on it; None, with the reason said, where nothing can."""
     from rungwise.index import Searcher
-    from rungwise.jobs import read_dual_encoder
 
     if queries.kind == "pictures":
         say("ends: not judged, since pictures are asked for; take captions or texts as queries")
         return None, ""
-    if asked.model is None and not asked.asks_texts:
-        try:
-            model = read_dual_encoder(index.manifest.model_location, asked.device, altered=asked.altered_model)
-        except UserError as error:
-            say(f"ends: not judged, since the model of the index is not at hand ({error}); name it by --model")
-            return None, ""
-    else:
-        model = read_dual_encoder(
-            asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model
-        )
+    try:
+        model = model or _model(asked, index)
+    except UserError as error:
+        if asked.model is not None:
+            raise
+        say(f"ends: not judged, since the model of the index is not at hand ({error}); name it by --model")
+        return None, ""
     searcher = Searcher(index, model)
     return searcher.judge_list, searcher.judging.source
 
@@ -286,26 +287,33 @@ def _refuse_mistakes(asked: CheckIndex) -> None:
         )
 
 
-def _queries(asked: CheckIndex, index: Index) -> Queries:
+def _model(asked: CheckIndex, index: Index) -> DualEncoder:
+    from rungwise.jobs import read_dual_encoder
+
+    return read_dual_encoder(asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model)
+
+
+def _queries(asked: CheckIndex, index: Index) -> tuple[Queries, DualEncoder | None]:
+    """The queries, and the model where it had to be loaded to encode them."""
     from rungwise.data.files import read_lines
-    from rungwise.jobs import read_dual_encoder, say_cut
+    from rungwise.jobs import say_cut
     from rungwise.quality import given_texts, own_captions, own_pictures
 
     kind = asked.queries or ("captions" if next(index.captions(), None) is not None else "pictures")
     try:
         if kind == "captions":
-            return own_captions(index, asked.number, asked.seed)
+            return own_captions(index, asked.number, asked.seed), None
         if kind == "pictures":
-            return own_pictures(index, asked.number, asked.seed)
+            return own_pictures(index, asked.number, asked.seed), None
     except UserError as error:
         raise UserError(f"{asked.index}: {error}") from None
     texts = [line for _, line in read_lines(Path(kind))]
-    model = read_dual_encoder(asked.model or index.manifest.model_location, asked.device, altered=asked.altered_model)
+    model = _model(asked, index)
     queries = given_texts(index, model, texts, asked.number, asked.seed)
     if line := index.manifest.stand_in(model):
         say(line)
     say_cut(model, queries.names)
-    return queries
+    return queries, model
 
 
 def _grading(asked: CheckIndex, index: Index, queries: Queries) -> Grading:
