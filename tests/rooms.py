@@ -128,7 +128,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "storage", "base", "caption_pairs", "captions", "human", "array", "lexical", "embedding", "precomputed",
         "scene_graph", "description", "combine", "config", "agreement",
     ),
-    "runs": ("results", "seeds", "systems", "table_rows", "verification", "curves", "study"),
+    "runs": ("results", "finished_run", "seeds", "systems", "table_rows", "verification", "curves", "study"),
     "serving": (
         "ids", "limits", "metrics", "pages", "queues", "schemas", "access", "client", "state", "common_app",
         "workload", "routes", "app", "server",

@@ -280,3 +280,16 @@ def calibration_error(expected, actual):
             mean_actual = math.fsum(actual[i] for i in held) / len(held)
             total += len(held) / len(expected) * abs(mean_actual - mean_expected)
     return total
+
+
+def judged_ndcg(scores, relevance, k):
+    """NDCG@K of the gallery that is left when all candidates without a degree are taken out."""
+    known = [c for c in range(len(scores)) if not math.isnan(relevance[c])]
+    left = [relevance[c] for c in known]
+    return discounted([scores[c] for c in known], left, k) if any(left) else math.nan
+
+
+def judged_ap(scores, relevance, t):
+    known = [c for c in range(len(scores)) if not math.isnan(relevance[c])]
+    right = [place for place, c in enumerate(known) if relevance[c] >= t]
+    return average_precision([scores[c] for c in known], right) if right else math.nan

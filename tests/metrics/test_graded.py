@@ -4,11 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score
+from sklearn.metrics import average_precision_score, ndcg_score
 
 from rungwise.core import UserError
 from rungwise.evaluation import Result, compare, evaluate
-from rungwise.metrics import NDCG, CheckedDegrees, MatrixSource, MeanDegree, measure_all, parse, rank_all
+from rungwise.metrics import (
+    NDCG,
+    CheckedDegrees,
+    JudgedAP,
+    JudgedNDCG,
+    MatrixSource,
+    MeanDegree,
+    measure_all,
+    parse,
+    rank_all,
+)
 
 from . import slow_metrics
 
@@ -133,3 +143,70 @@ def test_without_ties_both_are_one_to_the_bit():
         np.testing.assert_array_equal(
             result.per_query(f"{way}/nDCG@3"), result.per_query(f"{way}/nDCG@3(ties=expected)")
         )
+
+
+def judged_rows(seed, queries=40, candidates=17):
+    """Scores with ties, and degrees of which most are missing: some rows have none, and some are all 0."""
+    draw = np.random.default_rng(seed)
+    scores = draw.integers(0, 9, (queries, candidates)) / 7
+    relevance = draw.integers(0, 4, (queries, candidates)) / 3.0
+    relevance[draw.random((queries, candidates)) < 0.6] = np.nan
+    relevance[0], relevance[1] = np.nan, 0.0
+    return scores, relevance
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_judged_measures_are_those_of_the_candidates_with_a_degree(seed):
+    scores, relevance = judged_rows(seed)
+    rankings = rank_all(scores, [[0]] * len(scores), relevance=relevance)
+    for k in (1, 3, 100):
+        slow = [slow_metrics.judged_ndcg(s, r, k) for s, r in zip(scores, relevance, strict=True)]
+        np.testing.assert_allclose(JudgedNDCG(k).per_query(rankings), slow, rtol=1e-12)
+    for t in (0.3, 1.0, 7.0):
+        slow = [slow_metrics.judged_ap(s, r, t) for s, r in zip(scores, relevance, strict=True)]
+        np.testing.assert_allclose(JudgedAP(t).per_query(rankings), slow, rtol=1e-12)
+
+
+def test_judged_measures_are_those_of_scikit_learn_where_no_scores_tie():
+    scores, relevance = judged_rows(7)
+    scores = scores + np.arange(scores.shape[1]) * 1e-6
+    rankings = rank_all(scores, [[0]] * len(scores), relevance=relevance)
+    ndcg, ap = JudgedNDCG(5).per_query(rankings), JudgedAP(0.5).per_query(rankings)
+    for row, (own, degrees) in enumerate(zip(scores, relevance, strict=True)):
+        known = ~np.isnan(degrees)
+        if known.sum() > 1 and np.nansum(degrees):
+            assert ndcg[row] == pytest.approx(100 * ndcg_score([degrees[known]], [own[known]], k=5))
+        if (degrees >= 0.5).any():
+            assert ap[row] == pytest.approx(100 * average_precision_score(degrees[known] >= 0.5, own[known]))
+
+
+def test_what_nobody_judged_changes_nothing_and_is_counted():
+    scores, relevance = judged_rows(3)
+    wider = np.hstack([scores, np.full((len(scores), 2), 9.0)])
+    unknown = np.hstack([relevance, np.full((len(scores), 2), np.nan)])
+    for measure in (JudgedNDCG(4), JudgedAP(0.5)):
+        one, other = (rank_all(s, [[0]] * len(s), relevance=r) for s, r in ((scores, relevance), (wider, unknown)))
+        np.testing.assert_array_equal(measure.per_query(one), measure.per_query(other))
+        missing = np.isnan(measure.per_query(one)).sum()
+        assert measure.remarks(one) == {"nothing relevant among what was judged, left out": missing}
+
+
+def test_judged_gains_are_not_negative():
+    with pytest.raises(UserError, match=r"a degree of -1 is negative, which no gain can be; add a number to all"):
+        JudgedNDCG(3).per_query(rank_all([[0.9, 0.8]], [[0]], relevance=[[np.nan, -1.0]]))
+
+
+def test_judged_measures_of_an_evaluation_take_gaps():
+    degrees = np.array([[np.nan, 1.0], [0.5, 0.0]])
+    result = evaluate(
+        similarity=np.array([[0.9, 0.1], [0.8, 0.2]]),
+        image_of_caption=[0, 1],
+        relevance=degrees,
+        measures=["JudgedNDCG@10", "JudgedAP(0.5)"],
+    )
+    assert result.numbers == {
+        "i2t/JudgedNDCG@10": 100.0,
+        "t2i/JudgedNDCG@10": pytest.approx((100 + 100 / np.log2(3)) / 2),
+        "i2t/JudgedAP(t=0.5)": 100.0,
+        "t2i/JudgedAP(t=0.5)": pytest.approx((100 + 50) / 2),
+    }

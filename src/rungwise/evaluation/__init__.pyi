@@ -1,3 +1,5 @@
+from ._compact_result import compact_result as compact_result
+from ._compact_result import of_compact as of_compact
 from ._evaluate import DEFAULT_MEASURES as DEFAULT_MEASURES
 from ._evaluate import Gallery as Gallery
 from ._evaluate import evaluate as evaluate

@@ -91,7 +91,7 @@ def check(found: Parts, of_queries: OfQueries, per_query: Mapping[str, NDArray[n
     Raises:
         ValueError: If parts do not fit together, or values contradict a number; the message names it.
     """
-    folds = _folds(found)
+    _folds(found)
     lists: tuple[tuple[str, Mapping[str, Sequence[Any]]], ...] = (
         ("per_query", of_queries.per_query),
         ("image_of_query", of_queries.image_of_query),
@@ -108,7 +108,7 @@ def check(found: Parts, of_queries: OfQueries, per_query: Mapping[str, NDArray[n
     if unknown := per_query.keys() - found.numbers.keys():
         raise ValueError(f"values per query of {min(unknown)}, which is no number of it")
     for name, number in found.numbers.items():
-        measure = _measure(name)
+        measure = measure_named(name)
         if name not in found.units:
             raise ValueError(f"{name} has no unit")
         if measure is None:
@@ -121,8 +121,7 @@ def check(found: Parts, of_queries: OfQueries, per_query: Mapping[str, NDArray[n
             if values.shape[1:] != (() if measure.parts == 1 else (measure.parts,)):
                 raise ValueError(f"per_query of {name}: {measure.parts} numbers for each query are needed")
             _check_bounds(f"{name} of a query", values, measure.value_bounds)
-            parts = np.split(values, np.cumsum(folds[name.partition("/")[0]])[:-1])
-            _check_same(name, number, float(np.mean([measure.aggregate(part) for part in parts])), "values per query")
+            _check_same(name, number, number_of(measure, values, found, name), "values per query")
     for way, classes in () if found.by_class is None else found.by_class.classes.items():
         for one in classes:
             _check_class(way, one, found)
@@ -134,7 +133,7 @@ def _check_class(way: str, one: ClassNumbers, found: Parts) -> None:
     for name, number in one.numbers.items():
         if f"{way}/{name}" not in found.numbers:
             raise ValueError(f"by_class, {way}, {one.label!r}: {name} was not measured")
-        measure = _measure(f"{way}/{name}")
+        measure = measure_named(f"{way}/{name}")
         if measure is not None:
             _check_bounds(f"by_class, {way}, {one.label!r}: {name}", np.array([number]), measure.bounds)
 
@@ -164,7 +163,7 @@ def _folds(found: Parts) -> dict[str, Sequence[int]]:
     return folds
 
 
-def _measure(name: str) -> Measure | Total | None:
+def measure_named(name: str) -> Measure | Total | None:
     """The measure of a number; None for a measure that this version does not know."""
     way, slash, measure = name.partition("/")
     if slash and way not in DIRECTIONS:
@@ -186,9 +185,20 @@ def _check_bounds(name: str, values: NDArray[np.float64], bounds: tuple[float, f
         raise ValueError(f"{name} is {values[wrong][0]:g}, where {low:g}..{high:g} is possible")
 
 
-def _check_sum(name: str, number: float, total: Total, numbers: Mapping[str, float]) -> None:
+def terms_in(total: Total, numbers: Mapping[str, float]) -> list[str]:
+    """Names of the numbers that a sum adds up; empty where one of them was not measured."""
     terms = [f"{way}/{term}" for way in DIRECTIONS for term in total.terms]
-    if all(term in numbers for term in terms):
+    return terms if all(term in numbers for term in terms) else []
+
+
+def number_of(measure: Measure, values: NDArray[np.float64], found: Parts, name: str) -> float:
+    """The number of a measure that follows from its values per query: the mean over folds."""
+    parts = np.split(values, np.cumsum(_folds(found)[name.partition("/")[0]])[:-1])
+    return float(np.mean([measure.aggregate(part) for part in parts]))
+
+
+def _check_sum(name: str, number: float, total: Total, numbers: Mapping[str, float]) -> None:
+    if terms := terms_in(total, numbers):
         _check_same(name, number, sum(numbers[term] for term in terms), "terms")
 
 

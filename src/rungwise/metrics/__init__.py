@@ -20,21 +20,11 @@ from rungwise.core import UserError
 from rungwise.core.output import one_line
 from rungwise.metrics._blocks import CheckedDegrees, Positions, as_floats, as_slice
 from rungwise.metrics._classic import AP11, MAP, MRR, RSUM, MAPAtR, MeanR, MedR, P, R, Recall, RPrecision
+from rungwise.metrics._correlation import CS, Kendall, Spearman
 from rungwise.metrics._counting import RunningLists
 from rungwise.metrics._cutting import BINS, ECE, Brier, CutF1, CutPrecision, CutRecall, NoneAUROC
 from rungwise.metrics._ends import Ends, judged_by, name_of_ends
-from rungwise.metrics._graded import (
-    CS,
-    NCS,
-    NDCG,
-    NSUM,
-    NSUM_NON_GT,
-    SR,
-    DegreeCurves,
-    Kendall,
-    MeanDegree,
-    Spearman,
-)
+from rungwise.metrics._graded import NCS, NDCG, NSUM, NSUM_NON_GT, SR, DegreeCurves, JudgedAP, JudgedNDCG, MeanDegree
 from rungwise.metrics._measures import CORRELATION, DEGREE, FRACTION, PERCENT, RANK, Measure, Total, families, parse_as
 from rungwise.metrics._rankings import (
     DIRECTIONS,
@@ -138,6 +128,8 @@ __all__ = [
     "Divisible",
     "EmbeddingSource",
     "Ends",
+    "JudgedAP",
+    "JudgedNDCG",
     "JudgedQueries",
     "Kendall",
     "KeptLists",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.core import row_sums, spearman
+from rungwise.core import UserError, row_sums
 from rungwise.metrics._blocks import CheckedDegrees
-from rungwise.metrics._correlation import tau_b
-from rungwise.metrics._measures import CORRELATION, DEGREE, Measure, Total
+from rungwise.metrics._measures import DEGREE, Measure, Total
 from rungwise.metrics._rankings import Direction, Positives, Rankings, Scores, is_among
 from rungwise.metrics._relevant_sets import relevant_sets
 
@@ -21,83 +20,6 @@ class GradedMeasure(Measure):
     """A measure of the retrieved list by degrees of relevance."""
 
     graded: ClassVar[bool] = True
-
-
-@dataclass(frozen=True)
-class CorrelationMeasure(GradedMeasure):
-    """Agreement of the order by S with the order by R among the first candidates; constant S or R counts 0."""
-
-    unit: ClassVar[str] = CORRELATION
-    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-
-    def _lists(self, rankings: Rankings) -> tuple[Scores, Scores]:
-        return rankings.scores_of_top(self.depth), rankings.degrees_of_top(self.depth)
-
-    def remarks(self, rankings: Rankings) -> dict[str, int]:
-        """Number of queries whose S or R is constant over the list, so that there is no order to agree with."""
-        constant = np.logical_or(*((values == values[:, :1]).all(axis=1) for values in self._lists(rankings)))
-        return {"constant S or R, counted 0": int(constant.sum())} if constant.any() else {}
-
-
-@dataclass(frozen=True)
-class CS(CorrelationMeasure):
-    """CS@K, coherent score: Kendall's tau-b between S and R over the K candidates that S ranks first.
-
-    Values are compared, not ranks, and the expected order is that of the *same* K candidates by relevance, as the
-    authors' program computes it (Zhou et al. 2020, Coherent Score). Under the protocol ``full`` every caption is a
-    query and a candidate; the published tables are those of ``one-caption-per-image``.
-
-    >>> from rungwise.metrics._rankings import rank_all
-    >>> CS(k=3).per_query(rank_all([[0.9, 0.8, 0.7, 0.1]], [[0]], relevance=[[1.0, 0.2, 0.3, 0.9]])).round(4)
-    array([0.3333])
-    """
-
-    k: int
-    name: ClassVar[str] = "CS"
-    meaning: ClassVar[str] = (
-        "Coherent score: rank correlation (Kendall's tau-b) of similarity and degree among the K "
-        "candidates that stand first, -1 to 1."
-    )
-
-    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) correlations."""
-        return tau_b(*self._lists(rankings))
-
-
-@dataclass(frozen=True)
-class Kendall(CorrelationMeasure):
-    """Kendall's tau-b between S and R over the whole gallery.
-
-    >>> from rungwise.metrics._rankings import rank_all
-    >>> Kendall().per_query(rank_all([[0.9, 0.8, 0.7]], [[0]], relevance=[[1.0, 0.5, 0.2]]))
-    array([1.])
-    """
-
-    name: ClassVar[str] = "Kendall"
-    meaning: ClassVar[str] = (
-        "Rank correlation (Kendall's tau-b) of similarity and degree over the whole gallery, -1 to 1."
-    )
-
-    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) correlations."""
-        return tau_b(*self._lists(rankings))
-
-
-@dataclass(frozen=True)
-class Spearman(CorrelationMeasure):
-    """Spearman's rank correlation between S and R over the whole gallery; ties share their mean rank.
-
-    >>> from rungwise.metrics._rankings import rank_all
-    >>> Spearman().per_query(rank_all([[0.9, 0.8, 0.7]], [[0]], relevance=[[1.0, 0.2, 0.5]]))
-    array([0.5])
-    """
-
-    name: ClassVar[str] = "Spearman"
-    meaning: ClassVar[str] = "Rank correlation (Spearman's) of similarity and degree over the whole gallery, -1 to 1."
-
-    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
-        """(queries,) correlations."""
-        return np.nan_to_num(spearman(*self._lists(rankings)))  # 0 where there is no correlation, as of tau-b
 
 
 @dataclass(frozen=True)
@@ -224,6 +146,139 @@ def _over_ties(degrees: NDArray[np.float64], scores: Scores, rankings: Rankings)
     tied = rankings.scores == last
     whole = row_sums(np.where(tied, rankings.relevance, 0).astype(np.float64)) / tied.sum(axis=1)
     return np.asarray(np.where(scores == last, whole[:, None], means))
+
+
+class JudgedMeasure(GradedMeasure):
+    """A measure of the candidates that people judged, in the order of S; R is NaN for all others, which are left out.
+
+    A candidate that nobody judged is neither right nor wrong (condensed lists; Sakai 2007).
+    """
+
+    takes_gaps: ClassVar[bool] = True
+
+    @property
+    def depth(self) -> int:
+        """0, since whole rows are read in any case."""
+        return 0
+
+    @property
+    def reads_rows(self) -> bool:
+        """True: a judged candidate may stand anywhere."""
+        return True
+
+
+@dataclass(frozen=True)
+class JudgedNDCG(JudgedMeasure):
+    """JudgedNDCG@K: nDCG@K of the candidates that have a degree, as if there were no others, times 100.
+
+    A query of which no candidate was judged, or nothing that was judged is relevant, has no value.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> rankings = rank_all([[0.9, 0.8, 0.7]], [[2]], relevance=[[np.nan, 0.0, 1.0]])
+    >>> JudgedNDCG(k=10).per_query(rankings).round(2)
+    array([63.09])
+    """
+
+    k: int
+    name: ClassVar[str] = "JudgedNDCG"
+    meaning: ClassVar[str] = (
+        "The measure nDCG@K of the candidates that people judged; those that nobody judged are left out."
+    )
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) percentages."""
+        judged = _Judged.of(rankings)
+        got, ideal = (judged.sums(_discounted(own, judged.place, self.k)) for own in (judged.degrees, judged.falling))
+        return _percent(got, ideal)
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Number of queries of which nothing that was judged is relevant."""
+        judged = _Judged.of(rankings)
+        return _left_out(judged.sums(judged.degrees) > 0)
+
+
+@dataclass(frozen=True)
+class JudgedAP(JudgedMeasure):
+    """JudgedAP(t): average precision of the candidates that have a degree, those of t or more being right, times 100.
+
+    A query without a right candidate has no value.
+
+    >>> from rungwise.metrics._rankings import rank_all
+    >>> rankings = rank_all([[0.9, 0.8, 0.7, 0.1]], [[3]], relevance=[[np.nan, 0.2, 0.6, 1.0]])
+    >>> JudgedAP(0.5).per_query(rankings).round(2)
+    array([58.33])
+    """
+
+    t: float
+    name: ClassVar[str] = "JudgedAP"
+    meaning: ClassVar[str] = (
+        "Average precision of the candidates that people judged, right from a degree of t; others are left out."
+    )
+
+    def per_query(self, rankings: Rankings) -> NDArray[np.float64]:
+        """(queries,) percentages."""
+        judged = _Judged.of(rankings)
+        right = judged.degrees >= self.t
+        found: NDArray[np.int64] = np.cumsum(right) - (np.cumsum(right) - right)[judged.starts[judged.query]]
+        sums, counts = judged.sums(np.where(right, found / judged.place, 0.0)), judged.sums(right)
+        return _percent(sums, counts)
+
+    def remarks(self, rankings: Rankings) -> dict[str, int]:
+        """Number of queries of which no judged candidate is right."""
+        judged = _Judged.of(rankings)
+        return _left_out(judged.sums(judged.degrees >= self.t) > 0)
+
+
+class _Judged(NamedTuple):
+    """The judged candidates of all queries in a row, those of a query by falling score, ties by the lower index.
+
+    Attributes:
+        queries: Number of queries.
+        query: (judged,) position of the query.
+        starts: (queries,) where the candidates of each query begin; meaningless for one without any.
+        place: (judged,) rank among the judged candidates of the query, from 1.
+        degrees: (judged,) degrees.
+        falling: (judged,) degrees of each query by falling degree.
+    """
+
+    queries: int
+    query: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    place: NDArray[np.int64]
+    degrees: NDArray[np.float64]
+    falling: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rankings: Rankings) -> _Judged:
+        rows, columns = np.nonzero(~np.isnan(rankings.relevance))
+        degrees = rankings.relevance[rows, columns].astype(np.float64)
+        if degrees.size and degrees.min() < 0:
+            raise UserError(
+                f"relevance: a degree of {degrees.min():.3g} is negative, which no gain can be; add a number to all"
+            )
+        by_score = np.lexsort((columns, -rankings.scores[rows, columns], rows))
+        counts = np.bincount(rows, minlength=len(rankings.relevance))
+        starts = np.cumsum(counts) - counts
+        place = np.arange(len(rows)) - starts[rows] + 1
+        return cls(len(counts), rows, starts, place, degrees[by_score], degrees[np.lexsort((-degrees, rows))])
+
+    def sums(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """(queries,) sums of one value per judged candidate."""
+        return np.bincount(self.query, weights=values, minlength=self.queries).astype(np.float64)
+
+
+def _discounted(gains: NDArray[np.float64], place: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    return np.where(place <= k, gains / np.log2(place + 1.0), 0.0)
+
+
+def _percent(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(queries,) percentages; NaN where the whole is 0."""
+    return np.asarray(100.0 * np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0))
+
+
+def _left_out(known: NDArray[np.bool_]) -> dict[str, int]:
+    missing = int((~known).sum())
+    return {"nothing relevant among what was judged, left out": missing} if missing else {}
 
 
 class DegreeCurves(NamedTuple):

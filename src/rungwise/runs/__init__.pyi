@@ -1,3 +1,4 @@
+from ._finished_run import FinishedRun as FinishedRun
 from ._results import is_run_folder as is_run_folder
 from ._results import keep_result as keep_result
 from ._results import kept_results as kept_results

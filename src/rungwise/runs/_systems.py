@@ -13,6 +13,7 @@ from typing import Any
 from rungwise.core import UserError, digest_of_json, to_plain, unreadable
 from rungwise.core.output import short_repr
 from rungwise.evaluation import Result, ResultQuestion
+from rungwise.runs._finished_run import FinishedRun
 from rungwise.runs._results import is_run_folder, kept_results
 from rungwise.training import CONFIG
 from rungwise.training.config import AnyRunConfig, load_run_config
@@ -30,17 +31,19 @@ _SEED = re.compile(r"seed-\d+")
 
 @dataclass(frozen=True)
 class RunWithResults:
-    """A run in a folder.
+    """A run in a folder, or one of which a file is left.
 
     Attributes:
-        folder: Folder of the run.
+        folder: Folder of the run; where a file is left, the place where it would be.
         config: Configuration of the run.
         results: Results of its model, where it was evaluated.
+        epochs: Numbers of its epochs where a file is left; None where the folder has them.
     """
 
     folder: Path
     config: AnyRunConfig
     results: tuple[Result, ...]
+    epochs: tuple[Mapping[str, Any], ...] | None = None
 
     __repr__ = short_repr
 
@@ -76,7 +79,7 @@ class SystemRuns:
 def find_runs(folders: Iterable[Path]) -> tuple[tuple[RunWithResults, ...], tuple[str, ...]]:
     """The runs in some folders, and a line for each that cannot be read, such as one with a loss that is not imported.
 
-    Each folder is a run, or holds some, such as the seeds of a run.
+    Each folder is a run, or holds some, such as the seeds of a run. Files of finished runs count like their folders.
 
     Raises:
         UserError: If a folder is missing or holds no run.
@@ -84,7 +87,7 @@ def find_runs(folders: Iterable[Path]) -> tuple[tuple[RunWithResults, ...], tupl
     found: dict[Path, RunWithResults] = {}
     broken: dict[Path, str] = {}
     for folder in folders:
-        if not folder.is_dir():
+        if not folder.is_dir() and not FinishedRun.is_one(folder):
             raise UserError(f"{folder}: is no folder; name one that rungwise train wrote, or one of several runs")
         closed: dict[Path, str] = {}
         own = list(_below(folder, _DEEPEST, closed))
@@ -93,11 +96,21 @@ def find_runs(folders: Iterable[Path]) -> tuple[tuple[RunWithResults, ...], tupl
             raise UserError(f"{folder}: holds no run with a model; name a folder that rungwise train wrote")
         for one in own:
             try:
-                results = tuple(kept.result for kept in kept_results(one))
-                found[one.resolve()] = RunWithResults(one, load_run_config(one / CONFIG), results)
+                found[one.resolve()] = _read(one)
             except UserError as error:
                 broken[one.resolve()] = f"{one}: cannot be read: {error}"
     return tuple(found.values()), tuple(broken.values())
+
+
+def _read(place: Path) -> RunWithResults:
+    """The run in a folder or a file."""
+    if place.is_dir():
+        results = tuple(kept.result for kept in kept_results(place))
+        return RunWithResults(place, load_run_config(place / CONFIG), results)
+    finished = FinishedRun.from_json(place)
+    return RunWithResults(
+        place.with_suffix(""), finished.config(place), tuple(finished.measured.values()), finished.history
+    )
 
 
 def systems_of(runs: Sequence[RunWithResults]) -> tuple[SystemRuns, ...]:
@@ -170,16 +183,21 @@ def _place(group: Sequence[RunWithResults]) -> Path:
 
 def _below(folder: Path, depth: int, closed: dict[Path, str]) -> Iterator[Path]:
     """Runs in a folder; folders inside a run are not searched. ``closed`` gets a line for each that cannot be read."""
-    if is_run_folder(folder):
+    if is_run_folder(folder) or FinishedRun.is_one(folder):
         yield folder
         return
     if not depth:
         return
     try:
         with os.scandir(folder) as entries:
-            inner = sorted(one.name for one in entries if one.is_dir(follow_symlinks=False) and one.name[:1] != ".")
+            shown = [one for one in entries if one.name[:1] != "."]
+            inner = sorted(one.name for one in shown if one.is_dir(follow_symlinks=False))
+            files = sorted(one.name for one in shown if FinishedRun.is_one(Path(one.path)))
     except OSError as error:
         closed[folder.resolve()] = str(unreadable(folder, error))
         return
+    # A folder beside its file was begun anew, and is not done.
+    yield from (folder / name for name in files)
     for name in inner:
-        yield from _below(folder / name, depth - 1, closed)
+        if f"{name}.json" not in files:
+            yield from _below(folder / name, depth - 1, closed)

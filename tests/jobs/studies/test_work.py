@@ -11,12 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import rungwise
 from rungwise.core import UserError
 from rungwise.core.disk import read_seal
 from rungwise.core.version import __version__
 from rungwise.evaluation import Result
 from rungwise.jobs.studies import _study_answers as answers
-from rungwise.runs import find_runs, systems_of
+from rungwise.runs import FinishedRun, find_runs, systems_of
 from rungwise.runs.study import RUN_RECORD, Machine, StudyRecord, StudyRun
 from rungwise.runs.study import _running as running
 from rungwise.training import CHECKPOINT
@@ -359,3 +360,101 @@ def test_the_record_of_a_run_holds_its_machine(study, tmp_path):
     (machine,) = values["machines"]
     assert (machine["device"], machine["precision"]) == ("cpu", "float32")
     assert isinstance(machine["bfloat16"], bool)
+
+
+CLAIMS = [{"name": "sum", "says": "The sum beats the max.", "better": "sum", "than": "max", "measure": "rsum"}]
+
+
+def files_of(out):
+    return sorted(path.relative_to(out).as_posix() for path in out.rglob("*.json"))
+
+
+def test_where_results_alone_are_kept_a_file_stands_for_each_run(study, trained, tmp_path):
+    whole = study(options={"out": tmp_path / "whole"})
+    found = study(keep="results")
+    out = tmp_path / "out"
+    assert files_of(out) == ["max/seed-0.json", "max/seed-1.json", "study.json", "sum/seed-0.json", "sum/seed-1.json"]
+    assert not list(out.rglob("model"))
+    assert numbers(found) == numbers(whole)
+    assert [one.state for one in found.runs] == ["done"] * 4
+    trained.clear()
+    again = study(keep="results")
+    assert trained == []
+    assert again.table == found.table
+    runs, unreadable = find_runs([out])
+    assert unreadable == ()
+    assert [one.name for one in systems_of(runs)] == ["max", "sum"]
+    assert rungwise.compare(out / "max", out / "sum")["rsum"].seeds is not None
+
+
+def test_a_file_of_a_run_that_was_deleted_is_made_again_to_the_same_numbers(study, trained, tmp_path):
+    found = study(keep="results", claims=CLAIMS)
+    path = tmp_path / "out" / "sum" / "seed-1.json"
+    before = FinishedRun.from_json(path)
+    path.unlink()
+    trained.clear()
+    again = study(keep="results", claims=CLAIMS)
+    assert trained == [("sum/seed-1", False)]
+    assert again.table == found.table
+    assert again.claims == found.claims
+    after = FinishedRun.from_json(path)
+    assert (after.results, after.record["key"]) == (before.results, before.record["key"])
+    assert len(StudyRecord.read(tmp_path / "out").openings) == 1
+
+
+def test_runs_that_were_trained_with_their_models_are_turned_into_files(study, trained, tmp_path):
+    found = study()
+    trained.clear()
+    again = study(keep="results")
+    assert trained == []
+    assert numbers(again) == numbers(found)
+    assert not list((tmp_path / "out").rglob("model"))
+
+
+def test_a_question_that_a_file_does_not_answer_is_said(study, tmp_path):
+    study(keep="results")
+    with pytest.raises(
+        UserError, match=r"max/seed-0\.json: has no answer to MedR of the test split, and its model was"
+    ):
+        study(keep="results", evaluation={"measures": ["MedR"]})
+
+
+def test_a_file_of_other_settings_is_refused_and_again_replaces_it(study, base, trained, tmp_path):
+    study(keep="results")
+    other = [{"name": "max", "loss.margin": 0.3}, {"name": "sum", "loss": "sum_of_hinges"}]
+    with pytest.raises(UserError, match=r"max/seed-0\.json: is of other settings: loss\.margin: .* then, 0\.3 now"):
+        study(keep="results", arms=other)
+    trained.clear()
+    study(keep="results", arms=other, options={"again": True})
+    assert [name for name, _ in trained] == ["max/seed-0", "max/seed-1"]
+
+
+def test_a_choice_that_is_written_down_needs_no_trials(study, trained, tmp_path):
+    found = study(keep="results", search=SEARCH)
+    shutil.rmtree(tmp_path / "out" / ".trials")
+    trained.clear()
+    again = study(keep="results", search=SEARCH)
+    assert trained == []
+    assert again.chosen == found.chosen
+    assert again.table == found.table
+
+
+def test_the_winner_alone_is_tested_where_results_alone_are_kept(study, asked, tmp_path):
+    found = study(keep="results", test="winner")
+    assert {name.split("/")[0] for name, split in asked if split == "test"} == {found.winner}
+    assert not list((tmp_path / "out").rglob("model"))
+
+
+def test_claims_are_judged_on_the_test_split(study, tmp_path):
+    found = study(claims=CLAIMS)
+    (one,) = found.claims
+    assert one.verdict in ("holds", "does not show", "contradicted here")
+    assert (one.difference.baseline, one.difference.system) == ("max", "sum")
+    compared = rungwise.compare(tmp_path / "out" / "max", tmp_path / "out" / "sum", primary="rsum")["rsum"]
+    assert one.difference.pictures == compared.pictures
+    assert "The sum beats the max." in one.lines()[0]
+    assert study().claims == ()
+
+
+def test_no_claim_is_judged_as_long_as_the_test_split_is_closed(study):
+    assert study(options={"dry_run": True}, claims=CLAIMS).claims == ()

@@ -54,6 +54,14 @@ def _show(found: StudyOutcome) -> None:
     if found.table is not None:
         say(found.table.to_text(min(shutil.get_terminal_size((80, 24)).columns, _WIDEST)))
         say("")
+    for claim in found.claims:
+        for line in claim.lines():
+            say(line)
+    if found.claims:
+        say(
+            "a claim holds, or is contradicted here, where the intervals over pictures and over seeds both leave out 0,"
+            f" with Holm's correction for {len(found.claims)} claims"
+        )
     if found.winner:
         say(f"chosen on validation among the systems: {found.winner}; it alone was tested")
     for note in found.notes:

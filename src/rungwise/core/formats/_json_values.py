@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -17,6 +18,9 @@ from rungwise.core.disk import replacing
 from rungwise.core.output import printable
 
 T = TypeVar("T")
+
+_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+"""Where the next word of a class name begins."""
 
 IN_FILE = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
 """Value for ``__pydantic_config__`` of a dataclass that a file holds: types are checked strictly."""
@@ -124,7 +128,7 @@ class JsonForm(ABC):
         read = parse_json(str(source), where) if is_text else read_json(user_path(source))
         if not isinstance(read, dict) or read.pop("format", None) != cls.format:
             raise UserError(f"{where}: is not a {cls.format} file; give a file that to_json wrote")
-        what = cls.__name__.lower()
+        what = _CAPITAL.sub(" ", cls.__name__).lower()
         try:
             return cls._of_content(read)
         except AlteredError as error:

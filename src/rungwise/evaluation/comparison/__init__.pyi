@@ -1,12 +1,16 @@
+from ._comparison import BETTER as BETTER
 from ._comparison import NOT_SHOWN as NOT_SHOWN
+from ._comparison import WORSE as WORSE
 from ._comparison import Change as Change
 from ._comparison import ComparedSystem as ComparedSystem
 from ._comparison import Comparison as Comparison
 from ._comparison import Difference as Difference
 from ._comparison import QueryChanges as QueryChanges
 from ._comparison import label_of as label_of
+from ._comparison import signed as signed
 from ._comparison_text import comparison_text as comparison_text
 from ._differences import compare as compare
+from ._differences import judged_together as judged_together
 from ._differences import measure_of as measure_of
 from ._system import ResultQuestion as ResultQuestion
 from ._system import System as System

@@ -222,23 +222,37 @@ def _difference(
     )
 
 
-def _corrected(found: Sequence[Difference], level: float) -> Iterator[Difference]:
+def _corrected(found: Sequence[Difference], level: float) -> list[Difference]:
     """The differences with Holm's correction within each number, and their verdicts."""
+    new: dict[int, Difference] = {}
+    for name in dict.fromkeys(one.name for one in found):
+        own = [at for at, one in enumerate(found) if one.name == name]
+        new |= dict(zip(own, judged_together([found[at] for at in own], level), strict=True))
+    return [new[at] for at in range(len(found))]
+
+
+def judged_together(found: Sequence[Difference], level: float = 0.95) -> list[Difference]:
+    """Differences with Holm's correction over all of them, and the verdicts that remain.
+
+    Args:
+        found: Differences of any systems and numbers, such as those of all claims of a study.
+        level: Confidence level.
+    """
     p_holm: dict[tuple[int, str], float] = {}
     for over in ("pictures", "seeds"):
-        for name in dict.fromkeys(one.name for one in found):
-            tested = [(at, getattr(one, over)) for at, one in enumerate(found) if one.name == name]
-            tested = [(at, test) for at, test in tested if test is not None]
-            corrected = holm([test.p for _, test in tested])
-            p_holm |= {(at, over): p for (at, _), p in zip(tested, corrected, strict=True)}
+        tested = [(at, test) for at, one in enumerate(found) if (test := getattr(one, over)) is not None]
+        corrected = holm([test.p for _, test in tested])
+        p_holm |= {(at, over): p for (at, _), p in zip(tested, corrected, strict=True)}
+    judged = []
     for at, one in enumerate(found):
         pictures = replace(one.pictures, p_holm=p_holm[at, "pictures"])
         seeds = None if one.seeds is None else replace(one.seeds, p_holm=p_holm[at, "seeds"])
-        new = replace(one, pictures=pictures, seeds=seeds)
+        new = replace(one, pictures=pictures, seeds=seeds, verdict=NOT_SHOWN)
         if all(test.shows(level) for test in new.tests):
             higher = measure_of(one.name).higher_is_better
             new = replace(new, verdict=BETTER if (one.difference > 0) == higher else WORSE)
-        yield new
+        judged.append(new)
+    return judged
 
 
 def _remarks(

@@ -242,9 +242,10 @@ def _of_results(name: str, results: Sequence[Result]) -> Candidate:
 
 def _of_place(given: str | os.PathLike[str], unreadable: list[str]) -> Iterator[Candidate]:
     from rungwise.evaluation import Result
+    from rungwise.runs import FinishedRun
 
     path = Path(given)
-    if not path.is_dir():
+    if not path.is_dir() and not FinishedRun.is_one(path):
         yield _of_results(shortest(path), [Result.from_json(path)])
         return
     if not _holds_runs(given):
@@ -263,15 +264,19 @@ def _of_place(given: str | os.PathLike[str], unreadable: list[str]) -> Iterator[
 
 
 def _holds_runs(given: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds runs, and not results alone; one that is empty is said to hold no run."""
+    """Whether a place holds runs, and not results alone; a folder that is empty is said to hold no run."""
+    from rungwise.runs import FinishedRun
+
     if not os.path.isdir(given):  # noqa: PTH112 - a text of JSON is longer than a path may be
-        return False
+        return os.path.isfile(given) and FinishedRun.is_one(Path(given))  # noqa: PTH113
     try:
         with os.scandir(given) as entries:
             own = list(entries)
     except OSError:  # find_runs says why
         return True
-    return any(one.is_dir() for one in own) or not any(one.name.endswith(".json") for one in own)
+    if any(one.is_dir() or FinishedRun.is_one(Path(one.path)) for one in own):
+        return True
+    return not any(one.name.endswith(".json") for one in own)
 
 
 def _folder(given: str | os.PathLike[str]) -> Path:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rungwise.core.output import InTables, TextTable, cut, format_duration, frame_of, one_line
 from rungwise.jobs._terminal import shortest
-from rungwise.runs.study import ChosenTrial
+from rungwise.runs.study import ChosenTrial, JudgedClaim, claim_table
 
 if TYPE_CHECKING:
     import pandas
@@ -66,6 +66,7 @@ class StudyOutcome(InTables, os.PathLike[str]):
         stopped: Whether somebody stopped it; the same call goes on.
         seconds_left: Seconds that the missing runs take one after the other, as far as that is known.
         untimed: Number of missing runs of which no time is known.
+        claims: The claims of the study with their verdicts, where their systems were measured on the test split.
     """
 
     folder: Path
@@ -80,6 +81,7 @@ class StudyOutcome(InTables, os.PathLike[str]):
     stopped: bool = False
     seconds_left: float = 0.0
     untimed: int = 0
+    claims: tuple[JudgedClaim, ...] = ()
 
     def __fspath__(self) -> str:
         return shortest(self.folder)
@@ -131,7 +133,7 @@ class StudyOutcome(InTables, os.PathLike[str]):
 
     def _tables(self) -> list[TextTable]:
         if self.table is not None:
-            return self.table.in_tables()
+            return [*self.table.in_tables(), *([claim_table(self.claims)] if self.claims else [])]
         rows = [[one.name, one.text] for one in self.runs]
         return [TextTable(["run", "state"], rows, frozenset({"run", "state"}))]
 

@@ -15,7 +15,7 @@ from rungwise.jobs.sources import degrees
 from rungwise.jobs.studies._all_runs import TEST, AllRuns
 from rungwise.relevance.config import names_source, source_config
 from rungwise.runs import keep_result
-from rungwise.runs.study import RUN_RECORD, PlannedRun, StudyConfig, StudyQuestion, StudyRun
+from rungwise.runs.study import RUN_RECORD, PlannedRun, StudyConfig, StudyQuestion, StudyRun, keep_as_file
 from rungwise.training import MODEL
 from rungwise.training.config import Choice
 
@@ -35,11 +35,22 @@ class StudyAnswers:
         self._degrees: dict[tuple[str, int, str], Any] = {}
 
     def of(self, run: PlannedRun, question: StudyQuestion, split: str) -> Result:
-        """The answer of a run's model to a question; one that is kept is not asked again."""
+        """The answer of a run's model to a question; one that is kept is not asked again.
+
+        Raises:
+            UserError: If results alone are kept of the run, and this one is not among them.
+        """
+        asked = digest_of_json([split, to_plain(question)])
+        if (finished := run.finished()) is not None:
+            if asked not in finished.measured:
+                raise UserError(
+                    f"{run.file}: has no answer to {_in_words(question, split)}, and its model was not kept; remove the"
+                    " file, and the study makes the run again"
+                )
+            return finished.measured[asked]
         record = StudyRun.read(run.folder)
         if record is None:  # somebody took it away meanwhile
             raise UserError(f"{run.folder}: its {RUN_RECORD} is gone; give the command again")
-        asked = digest_of_json([split, to_plain(question)])
         place = record.answers.get(asked)
         if place is not None and is_regular(run.folder / place):
             return Result.from_json(run.folder / place)
@@ -61,6 +72,14 @@ class StudyAnswers:
         answers = {**record.answers, asked: path.relative_to(run.folder).as_posix()}
         replace(record, answers=answers).write(run.folder)
         return result
+
+    def keep_alone(self, run: PlannedRun) -> None:
+        """Keep what was measured of a run in one file, and remove its folder."""
+        record = StudyRun.read(run.folder)
+        if record is None:
+            return
+        results = {asked: Result.from_json(run.folder / place) for asked, place in record.answers.items()}
+        keep_as_file(run, results)
 
     def of_evaluation(self, run: PlannedRun, opens: bool) -> list[Result]:
         """The answers to what the study asks of the test split; as long as that stays closed, those on validation."""
@@ -91,3 +110,9 @@ class StudyAnswers:
         if key not in self._degrees:
             self._degrees[key] = degrees(source_config(question.relevance), data, split=split, quiet=True)
         return self._degrees[key]
+
+
+def _in_words(question: StudyQuestion, split: str) -> str:
+    asked = ", ".join(question.measures) or "the usual measures"
+    by = f" by {question.relevance}" if question.relevance else ""
+    return f"{asked}{by} of the {split} split"

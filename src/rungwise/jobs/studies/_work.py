@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from rungwise.runs import is_run_folder
 from rungwise.runs.study import (
     STUDY_RECORD,
     ChosenTrial,
+    JudgedClaim,
     Opening,
     PlannedRun,
     RunFailure,
@@ -29,10 +30,10 @@ from rungwise.runs.study import (
     StudyArm,
     StudyConfig,
     StudyRecord,
-    StudyRun,
     StudyRunState,
     TriedSettings,
     best_trial,
+    judged_claims,
     one_kind,
     opened_for_others,
     remaining_seconds,
@@ -63,7 +64,7 @@ class StudyWork:
 
     def planned(self) -> StudyOutcome:
         """How far everything is; nothing is written."""
-        trials = [run for arm in self.study.all_arms for run in self._runs.trial_runs(arm)]
+        trials = self._trials()
         waiting: list[str] = []
         systems: dict[str, list[PlannedRun]] = {}
         for system in self.study.systems():
@@ -90,7 +91,7 @@ class StudyWork:
     def go(self) -> StudyOutcome:
         """Do all that is missing."""
         chosen_device(self.asked.device)
-        trials = [run for arm in self.study.all_arms for run in self._runs.trial_runs(arm)]
+        trials = self._trials()
         known = [
             run
             for system in self.study.systems()
@@ -103,7 +104,7 @@ class StudyWork:
             if self._runs.data_of(config).features is None:
                 fetch_weights(config)
         self.record.write(self.out)
-        self._train(trials)
+        self._train(trials, self._keep_trial)
         if self.stopped:
             return self._outcome(trials, [])
         choices = {arm.name: self._choose(arm) for arm in self.study.all_arms}
@@ -121,22 +122,50 @@ class StudyWork:
         notes = self._same_systems(systems)
         for note in notes:
             say(note)
-        self._train(runs)
+        at_once = self._measures_at_once(systems)
+        if at_once:
+            self._write_down_opening(systems)
+        self._train(runs, self._keep_tested if at_once else None)
+        whole = {name: own for name, own in systems.items() if all(self._is_done(run) for run in own)}
         if self.stopped or self.failed:
-            if self.failed and self.study.test != "none":
+            if self.failed and self.study.test != "none" and not at_once:
                 notes.append("the test split stays closed until every run is finished")
-            whole = {name: own for name, own in systems.items() if all(self._is_done(run) for run in own)}
-            return self._measured([*trials, *runs], whole, notes, opens=False)
+            return self._measured([*trials, *runs], whole, notes, opens=at_once)
         return self._measured([*trials, *runs], systems, notes, opens=self.study.test != "none")
 
-    def _train(self, runs: Sequence[PlannedRun]) -> None:
-        """Train what is missing of some runs."""
+    def _trials(self) -> list[PlannedRun]:
+        """The trials of all arms; where results alone are kept, those of arms whose choice is not written down yet."""
+        arms = [
+            arm
+            for arm in self.study.all_arms
+            if self.study.keep == "runs" or self._known_choice(arm) is None or self.asked.again
+        ]
+        return [run for arm in arms for run in self._runs.trial_runs(arm)]
+
+    def _measures_at_once(self, systems: Mapping[str, Sequence[PlannedRun]]) -> bool:
+        """Whether each run is tested as it ends, because its model is not kept and no winner is to be chosen."""
+        has_test = all(TEST in self._runs.split_data(run.config).splits for own in systems.values() for run in own)
+        return self.study.keep == "results" and self.study.test == "arms" and has_test
+
+    def _keep_trial(self, run: PlannedRun) -> None:
+        if self.study.keep == "results":
+            self._answers.of(run, self._chooses().question, run.config.data.validation)
+            self._answers.keep_alone(run)
+
+    def _keep_tested(self, run: PlannedRun) -> None:
+        self._answers.of_evaluation(run, opens=True)
+        self._answers.keep_alone(run)
+
+    def _train(self, runs: Sequence[PlannedRun], ended: Callable[[PlannedRun], None] | None = None) -> None:
+        """Train what is missing of some runs; ``ended`` is called with each one that is done and has its model."""
         missing = []
         for run in runs:
             if run.state(again=self.asked.again).word != "done":
                 if self.asked.again:
                     remove_run(run)
                 missing.append(run)
+            elif ended is not None and run.folder.is_dir():
+                ended(run)
         if not missing:
             return
         tasks = [
@@ -149,6 +178,8 @@ class StudyWork:
         with closing(self._tasks(tasks, of)) as ends:
             for task, failure in ends:
                 self._ended(task, failure)
+                if failure is None and ended is not None:
+                    ended(of[task.name])
 
     def _tasks(self, tasks: Sequence[RunTask], of: Mapping[str, PlannedRun]) -> Any:
         if self.asked.ray is not None:
@@ -193,6 +224,8 @@ class StudyWork:
         runs, trials = self._runs.trial_runs(arm), trials_of(self.study, arm)
         if not runs:
             return {}
+        if self.study.keep == "results" and not self.asked.again and (known := self._known_choice(arm)) is not None:
+            return known
         if not all(self._is_done(run) for run in runs):
             return None
         search = self._chooses()
@@ -239,6 +272,9 @@ class StudyWork:
         if opens:
             self._write_down_opening(asked)
         results = {name: [self._answers.of_evaluation(run, opens) for run in own] for name, own in asked.items()}
+        if self.study.keep == "results" and not (self.stopped or self.failed):
+            for run in (run for own in systems.values() for run in own if run.folder.is_dir()):
+                self._answers.keep_alone(run)
         compared = self._of_one_kind(asked, notes)
         notes += self._of_versions(asked)
         notes += opened_for_others(self.record)
@@ -254,7 +290,8 @@ class StudyWork:
             curves, missing = write_curves(self.out, asked, of_kind, settings)
             notes += [missing] if missing else []
             say(f"written: {', '.join(map(str, (*write_table(self.out, table), *curves)))}")
-        return self._outcome(list(runs), [], table, split, winner, notes)
+        claims = judged_claims(self.study.claims, of_kind) if opens else ()
+        return self._outcome(list(runs), [], table, split, winner, notes, claims)
 
     def _write_down_opening(self, systems: Mapping[str, Sequence[PlannedRun]]) -> None:
         """Write down for which systems the test split is opened, before it is."""
@@ -269,10 +306,7 @@ class StudyWork:
     def _of_one_kind(self, systems: Mapping[str, Sequence[PlannedRun]], notes: list[str]) -> list[str]:
         """The systems whose runs are on machines of one kind; the others are noted."""
         machines = {
-            run.name: record.machines
-            for own in systems.values()
-            for run in own
-            if (record := StudyRun.read(run.folder)) is not None
+            run.name: record.machines for own in systems.values() for run in own if (record := run.record()) is not None
         }
         native, others = one_kind(machines)
         kept = [name for name, own in systems.items() if not any(run.name in others for run in own)]
@@ -286,7 +320,7 @@ class StudyWork:
         return kept
 
     def _of_versions(self, systems: Mapping[str, Sequence[PlannedRun]]) -> list[str]:
-        records = [StudyRun.read(run.folder) for own in systems.values() for run in own]
+        records = [run.record() for own in systems.values() for run in own]
         versions = sorted({one.version for one in records if one is not None})
         return [f"runs were trained by several versions of rungwise: {', '.join(versions)}"] if versions[1:] else []
 
@@ -309,6 +343,7 @@ class StudyWork:
         split: str = "",
         winner: str = "",
         notes: Sequence[str] = (),
+        claims: tuple[JudgedClaim, ...] = (),
     ) -> StudyOutcome:
         states: list[StudyRunState] = [run.state(again=self.asked.again) for run in runs]
         seconds, untimed = remaining_seconds(runs, states)
@@ -334,6 +369,7 @@ class StudyWork:
             self.stopped,
             seconds,
             untimed + len(waiting),
+            claims,
         )
 
 

@@ -98,6 +98,8 @@ def _history(run: RunWithResults) -> _Seed:
     path = run.folder / HISTORY
     if not isinstance(run.config, TrainConfig):
         raise UserError(f"{run.folder}: is a fit in closed form, which has no epochs")
+    if run.epochs is not None:
+        return _Seed(run.epochs, _kept(run.epochs, run.config), tuple(_ends(run.epochs, run.config)))
     if not path.exists():
         raise UserError(f"{run.folder}: has no {HISTORY}")
     rows = []

@@ -1,3 +1,6 @@
+from ._claims import JudgedClaim as JudgedClaim
+from ._claims import claim_table as claim_table
+from ._claims import judged_claims as judged_claims
 from ._machines import Machine as Machine
 from ._machines import machine_of as machine_of
 from ._machines import one_kind as one_kind
@@ -16,6 +19,7 @@ from ._running import tasks_on_ray as tasks_on_ray
 from ._running import trained_data as trained_data
 from ._study_file import DrawRange as DrawRange
 from ._study_file import StudyArm as StudyArm
+from ._study_file import StudyClaim as StudyClaim
 from ._study_file import StudyConfig as StudyConfig
 from ._study_file import StudyQuestion as StudyQuestion
 from ._study_file import StudySearch as StudySearch
@@ -24,6 +28,7 @@ from ._study_file import load_study as load_study
 from ._study_file import study_of as study_of
 from ._study_plan import PlannedRun as PlannedRun
 from ._study_plan import StudyRunState as StudyRunState
+from ._study_plan import keep_as_file as keep_as_file
 from ._study_plan import remaining_seconds as remaining_seconds
 from ._study_plan import remove_run as remove_run
 from ._study_record import RUN_RECORD as RUN_RECORD

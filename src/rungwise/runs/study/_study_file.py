@@ -27,7 +27,7 @@ from rungwise.core import (
 )
 from rungwise.core.output import short_repr
 from rungwise.evaluation import protocol_named
-from rungwise.metrics import parse_all
+from rungwise.metrics import Measure, parse_all
 from rungwise.parts import import_named
 from rungwise.runs._seeds import checked_seeds
 from rungwise.training.config import Choice, TrainConfig, load_training, merged
@@ -152,6 +152,46 @@ def _source_text(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class StudyClaim:
+    """A sentence about two systems that a study tests, by one number that was named before the runs.
+
+    Attributes:
+        name: Short name.
+        says: What is claimed, in a sentence.
+        source: Who claims it, such as a paper and its table.
+        claimed: What the source prints, in its own numbers.
+        better: Name of the system that is said to be better.
+        than: Name of the system that it is said to be better than.
+        measure: The one number that decides, such as rsum or t2i/CS@100; all others are descriptive.
+        explains: What could explain a difference between the source and the measurement.
+    """
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    says: str
+    better: str
+    than: str
+    measure: str = "rsum"
+    source: str = ""
+    claimed: str = ""
+    explains: str = ""
+
+    __repr__ = short_repr
+
+    def __post_init__(self) -> None:
+        _checked_choice(self.measure, "full", f"claims: {self.name}")
+        chosen = Choice(self.measure).chosen
+        if chosen.direction is None and isinstance(chosen.measure, Measure):
+            raise UserError(
+                f"claims: {self.name}: {self.measure} is a number of each direction; write i2t/{self.measure} or"
+                f" t2i/{self.measure}"
+            )
+        if self.better == self.than:
+            raise UserError(f"claims: {self.name}: {self.better} is compared with itself; name two systems")
+
+
+@dataclass(frozen=True)
 class StudySearch(Bounded):
     """A search over settings of each arm, by trials that see the training and the validation split alone.
 
@@ -213,6 +253,8 @@ class StudyConfig:
         evaluation: What is measured on the test split.
         primary: The measure that a claim rests on; the others are descriptive.
         test: Who is measured on the test split once all is trained: all arms, the winner on validation alone, or none.
+        keep: What stays of a run: its folder with the model (runs), or one file with what was measured (results).
+        claims: What the study is to find out: sentences about two of its systems, written before the runs.
         search: A search over settings; None searches nothing.
         out: Folder of the study; empty takes the name of the file without its ending.
     """
@@ -233,6 +275,8 @@ class StudyConfig:
     ] = (StudyQuestion(),)
     primary: str = "rsum"
     test: Literal["arms", "winner", "none"] = "arms"
+    keep: Literal["runs", "results"] = "runs"
+    claims: tuple[StudyClaim, ...] = ()
     search: StudySearch | None = None
     out: str = ""
 
@@ -245,6 +289,7 @@ class StudyConfig:
         for where, names in (("grid", self.grid), *((f"arm {one.name}", one.settings) for one in self.arms)):
             if "seed" in names:
                 raise UserError(f"{where}: seed is no setting of an arm or a grid; name seeds in seeds")
+        self._check_claims()
         for name, values in self.grid.items():
             if twice := next((one for at, one in enumerate(values) if one in values[:at]), None):
                 raise UserError(f"grid: {name}: {twice} stands twice; give each value once")
@@ -253,6 +298,20 @@ class StudyConfig:
                 raise UserError("search: names no ranges; give some by the names of settings, or leave search out")
             for arm in self.all_arms:
                 self._check_ranges(arm)
+
+    def _check_claims(self) -> None:
+        systems = [one.name for one in self.systems()] if self.claims else []
+        for name, count in Counter(one.name for one in self.claims).items():
+            if count > 1:
+                raise UserError(f"claims: {count} are named {name!r}; give each a name of its own")
+        for claim in self.claims:
+            for one in (claim.better, claim.than):
+                if one not in systems:
+                    raise UserError(f"claims: {claim.name}: {one!r} is no system; there are {', '.join(systems)}")
+            if self.test != "arms":
+                raise UserError(
+                    "claims: test: arms is needed, since the systems of a claim are compared on the test split"
+                )
 
     def _check_ranges(self, arm: StudyArm) -> None:
         assert self.search is not None

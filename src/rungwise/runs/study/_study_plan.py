@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
-from rungwise.core import UserError, parse_json, read_text
+from rungwise.core import UserError, is_regular, parse_json, read_text, to_plain
 from rungwise.core.disk.locks import LOCKS
 from rungwise.core.disk.staging import is_draft
 from rungwise.core.output import short_repr
+from rungwise.evaluation import Result
+from rungwise.runs._finished_run import FinishedRun
 from rungwise.runs._results import RESULTS, is_run_folder
 from rungwise.runs.study._run_keys import RunIdentity, changes
 from rungwise.runs.study._study_record import RUN_RECORD, StudyRun
@@ -80,6 +83,10 @@ class PlannedRun:
         Raises:
             UserError: If its folder holds something else, or a run with other settings.
         """
+        if (finished := self.finished()) is not None:
+            self._check_key(StudyRun.of_plain(finished.record), self.file, again=again)
+            if finished.record.get("key") == self.identity.key:
+                return StudyRunState("done", len(finished.history), _seconds(finished.history))
         if not self.folder.exists():
             return StudyRunState("missing")
         if not self.folder.is_dir():
@@ -92,37 +99,79 @@ class PlannedRun:
                     " --out"
                 )
             return StudyRunState("missing")
+        self._check_key(record, self.folder, again=again)
         if record.key != self.identity.key:
-            if again:
-                return StudyRunState("missing")
-            found = changes(record.identity, self.identity)
-            more = [f"{len(found) - _MOST_CHANGES} more"] if len(found) > _MOST_CHANGES else []
-            raise UserError(
-                f"{self.folder}: is of other settings: {'; '.join([*found[:_MOST_CHANGES], *more])}; --again trains it"
-                " anew, another --out keeps it"
-            )
-        epoch, seconds = _spent(self.folder)
+            return StudyRunState("missing")
+        history = history_of(self.folder)
+        epoch, seconds = len(history), _seconds(history)
         if record.finished and is_run_folder(self.folder):
             return StudyRunState("done", epoch, seconds)
         if is_begun(self.folder):
             return StudyRunState("begun", epoch, seconds)
         return StudyRunState("missing")
 
+    @property
+    def file(self) -> Path:
+        """The file that stands for its folder once it is finished, where the study keeps results alone."""
+        return FinishedRun.file_of(self.folder)
+
+    def finished(self) -> FinishedRun | None:
+        """What that file holds; None where there is none."""
+        return FinishedRun.from_json(self.file) if is_regular(self.file) else None
+
+    def record(self) -> StudyRun | None:
+        """What the study keeps of it, in its file or in its folder; None where it was not begun."""
+        finished = self.finished()
+        return StudyRun.read(self.folder) if finished is None else StudyRun.of_plain(finished.record)
+
+    def _check_key(self, record: StudyRun, where: Path, *, again: bool) -> None:
+        """Refuse a run of other settings, unless it is to be trained again."""
+        if record.key == self.identity.key or again:
+            return
+        found = changes(record.identity, self.identity)
+        more = [f"{len(found) - _MOST_CHANGES} more"] if len(found) > _MOST_CHANGES else []
+        raise UserError(
+            f"{where}: is of other settings: {'; '.join([*found[:_MOST_CHANGES], *more])}; --again trains it anew,"
+            " another --out keeps it"
+        )
+
 
 def remove_run(run: PlannedRun) -> None:
-    """Remove the run with other settings that stands in the folder of a run; one with the same settings stays.
+    """Remove the run with other settings that stands in the place of a run; one with the same settings stays.
 
     Raises:
-        UserError: If there are files in it that no run writes.
+        UserError: If there are files in its folder that no run writes.
     """
+    if (finished := run.finished()) is not None and finished.record.get("key") != run.identity.key:
+        run.file.unlink()
     record = StudyRun.read(run.folder) if run.folder.is_dir() else None
     if record is None or record.key == run.identity.key:
         return
-    if others := sorted(
-        one.name for one in run.folder.iterdir() if one.name not in _OF_A_RUN and not _passes(one.name)
-    ):
-        raise UserError(f"{run.folder}: holds {others[0]}, which no run writes; move it elsewhere, then train again")
-    shutil.rmtree(run.folder)
+    _remove_folder(run.folder)
+
+
+def keep_as_file(run: PlannedRun, results: Mapping[str, Result]) -> None:
+    """Write the file of a finished run and what was measured, then remove its folder with the model.
+
+    Args:
+        run: The run, which is done.
+        results: Results by the hash of their question.
+
+    Raises:
+        UserError: If there are files in its folder that no run writes.
+    """
+    record = StudyRun.read(run.folder)
+    assert record is not None, "a run that is done has its record"
+    plain = to_plain(replace(record, answers={}))
+    FinishedRun.of(plain, history_of(run.folder), results).to_json(run.file)
+    _remove_folder(run.folder)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Remove the folder of a run, and nothing that no run writes."""
+    if others := sorted(one.name for one in folder.iterdir() if one.name not in _OF_A_RUN and not _passes(one.name)):
+        raise UserError(f"{folder}: holds {others[0]}, which no run writes; move it elsewhere, then train again")
+    shutil.rmtree(folder)
 
 
 def remaining_seconds(runs: Iterable[PlannedRun], states: Iterable[StudyRunState]) -> tuple[float, int]:
@@ -153,10 +202,14 @@ def _passes(name: str) -> bool:
     return name in LOCKS or is_draft(name)
 
 
-def _spent(folder: Path) -> tuple[int, float]:
-    """Finished epochs of a run, and their seconds; of a run of stages those of all."""
+def history_of(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """Numbers of the finished epochs of a run; of a run of stages those of all."""
     paths = [folder / HISTORY] if not (folder / STAGES).is_dir() else sorted((folder / STAGES).glob(f"*/{HISTORY}"))
-    lines = [
+    return tuple(
         parse_json(line, path) for path in paths if path.exists() for line in read_text(path, "text_bytes").splitlines()
-    ]
-    return len(lines), sum(float(one.get("seconds", 0.0)) + float(one.get("validation_seconds", 0.0)) for one in lines)
+    )
+
+
+def _seconds(history: Iterable[Mapping[str, Any]]) -> float:
+    """Seconds that epochs took, with their validation."""
+    return sum(float(one.get("seconds", 0.0)) + float(one.get("validation_seconds", 0.0)) for one in history)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rungwise.core import UserError, is_regular
-from rungwise.core.formats import IN_FILE, CheckedJson, Number
+from rungwise.core.formats import IN_FILE, CheckedJson, Number, read_as
 from rungwise.core.output import short_repr
 from rungwise.core.version import __version__
 from rungwise.runs.study._machines import Machine
@@ -59,6 +59,20 @@ class StudyRun(CheckedJson):
     def of(cls, identity: RunIdentity) -> StudyRun:
         """The record of a run that is to begin."""
         return cls(identity.key, identity.settings, identity.data_hash, identity.files, identity.numbers)
+
+    @classmethod
+    def of_plain(cls, record: Mapping[str, Any]) -> StudyRun:
+        """The record in the file of a finished run.
+
+        Raises:
+            UserError: If it is none.
+        """
+        try:
+            found = read_as(cls, dict(record))
+            found._check_parts()
+        except ValueError as error:
+            raise UserError(f"a finished run: its record is damaged ({error}); {cls.remedy}") from None
+        return found
 
     @property
     def identity(self) -> RunIdentity:
