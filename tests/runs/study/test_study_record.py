@@ -47,7 +47,10 @@ def test_an_altered_record_is_refused(part, tmp_path):
 
 def test_a_study_is_known_again(tmp_path):
     assert StudyRecord.read(tmp_path) == StudyRecord()
-    trials = (TriedSettings({"loss.margin": 0.1}, 300.5, "a"), TriedSettings({"loss.margin": 0.2}, float("nan"), "b"))
+    trials = (
+        TriedSettings({"loss.margin": 0.1}, 300.5, "a", 9.5),
+        TriedSettings({"loss.margin": 0.2}, float("nan"), "b", 9.0),
+    )
     chosen = ChosenTrial("rsum", 2, trials, 1, "val")
     record = StudyRecord({"max": chosen}, (Opening("2026-01-02", (0, 1), {"max": {"epochs": [1]}}),))
     record.write(tmp_path)

@@ -233,7 +233,7 @@ class StudyWork:
         values = [search.choice.chosen.number(result.numbers) for result in results]
         best = best_trial(search, values)
         tried = tuple(
-            TriedSettings(trial.values, value, run.identity.key)
+            TriedSettings(trial.values, value, run.identity.key, run.state(again=self.asked.again).seconds)
             for trial, value, run in zip(trials, values, runs, strict=True)
         )
         found = ChosenTrial(

@@ -106,6 +106,7 @@ class TriedSettings:
         values: Values of the searched settings.
         value: The measure that chooses, on the validation split.
         key: Key of the trial's run.
+        seconds: Seconds that its epochs took.
     """
 
     __pydantic_config__ = IN_FILE
@@ -113,6 +114,7 @@ class TriedSettings:
     values: Mapping[str, Any]
     value: Number
     key: str
+    seconds: float
 
     __repr__ = short_repr
 
