@@ -24,6 +24,8 @@ from rungwise.metrics import (
     CutF1,
     CutPrecision,
     CutRecall,
+    JudgedAP,
+    JudgedNDCG,
     JudgedQueries,
     Kendall,
     MAPAtR,
@@ -56,6 +58,8 @@ DEGREES = tuple(grade / 5 for grade in GRADES)
 SIMILARITIES = (0.62, 0.55, 0.51, 0.44, 0.40, 0.35, 0.30)
 EXPECTED = (0.95, 0.85, 0.75, 0.35, 0.55, 0.45, 0.15)
 """Degrees that a method expects of the same seven captions."""
+NOBODY_ASKED = (1, 4)
+"""Places, from 0, of the captions that nobody is asked about where some are judged alone."""
 SHOWN = 3
 RELEVANT_FROM = 0.5
 
@@ -169,6 +173,27 @@ def bars(measure: Measure, k: int, note: str, cut: bool = False) -> str:
     parts.append(text(620, 22, f"{measure} = {number(value)}", "end"))
     parts.append(text(56, 222, note, size=12, fill=PALE))
     return sheet(f"{measure}: the degrees of seven captions by rank, and the value", 234, parts)
+
+
+def judged_alone(measure: Measure, note: str) -> str:
+    """One query of which some captions were not judged: the degrees of the others by rank, and the value."""
+    degrees = [float("nan") if place in NOBODY_ASKED else degree for place, degree in enumerate(DEGREES)]
+    value = float(measure.aggregate(measure.per_query(rank_all([list(SIMILARITIES)], [[0]], relevance=[degrees]))))
+    base, tall = 176, 130
+    parts = [text(40, base, "0", "end", 12, PALE), text(40, base - tall + 4, "1", "end", 12, PALE)]
+    parts.append(line((48, base), (508, base)))
+    for place, degree in enumerate(DEGREES):
+        left = 64 + 64 * place
+        if place in NOBODY_ASKED:
+            parts.append(text(left + 24, base - 12, "?", "middle", 24, PALE))
+        else:
+            parts.append(box(left - 2, 34, 52, 168, READ, "#d9a441"))
+            parts.append(box(left + 10, base - tall * degree, 28, tall * degree, GREEN))
+        parts.append(text(left + 24, base + 18, str(place + 1), "middle", 12, PALE))
+    parts.append(text(56, 22, "degree by rank; ?: nobody judged it", size=12, fill=PALE))
+    parts.append(text(620, 22, f"{measure} = {number(value)}", "end"))
+    parts.append(text(56, 222, note, size=12, fill=PALE))
+    return sheet(f"{measure}: the degrees of five captions that were judged, by rank, and the value", 234, parts)
 
 
 def slopes(measure: Measure, k: int, note: str) -> str:
@@ -363,6 +388,10 @@ def drawn() -> dict[str, str]:
             "orange: expected minus true degree;\nadded up in each of ten bins of\nexpected degrees; sizes averaged",
         ),
         "brier": expected(Brier(), "orange: expected minus true degree;\nsquared, then averaged"),
+        "judgedndcg": judged_alone(JudgedNDCG(5), "nDCG of the five that were judged, as if the others were not there"),
+        "judgedap": judged_alone(
+            JudgedAP(RELEVANT_FROM), f"of the five, those with a degree of {RELEVANT_FROM} are right"
+        ),
         "judged": grid(MAPAtR(), as_many, MORE_RIGHT),
         "two-orders": two_orders(),
     }

@@ -1,0 +1,208 @@
+"""Writes docs/explanation/held/what-holds-up.md from the files of studies that lie in studies/; nothing is trained.
+
+Run it after a study was run or changed: python docs/figures/studies.py
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, stdev
+
+from rungwise.core.output import format_duration
+from rungwise.evaluation import Result
+from rungwise.evaluation.comparison import signed
+from rungwise.evaluation.statistics import number_text
+from rungwise.runs import FinishedRun
+from rungwise.runs.study import JudgedClaim, StudyConfig, StudyRecord, judged_claims, load_study
+
+ROOT = Path(__file__).parents[2]
+STUDIES = ROOT / "studies"
+PAGE = ROOT / "docs" / "explanation" / "held" / "what-holds-up.md"
+
+NAMES = ("losses-flickr8k",)
+"""Studies in the order in which the page has them."""
+
+COLUMNS = {
+    "rsum": "rsum",
+    "t2i/nDCG@10": "nDCG@10",
+    "t2i/CS@100": "CS@100",
+    "t2i/NCS@10": "NCS@10",
+    "t2i/NCS@10(non_gt)": "NCS@10 (N)",
+    "t2i/JudgedNDCG@10": "people's nDCG@10",
+    "t2i/JudgedAP(t=0.5)": "people's AP",
+    "t2i/CutF1(t=0.25)": "CutF1",
+    "t2i/ECE": "ECE",
+}
+"""Numbers of the table of systems, and the heads of their columns."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A study and what its files hold.
+
+    Attributes:
+        name: Name of the study: that of its file and of its folder.
+        study: The study.
+        record: Trials, choices and openings.
+        runs: Files of the runs by system, in the order of the seeds.
+    """
+
+    name: str
+    study: StudyConfig
+    record: StudyRecord
+    runs: Mapping[str, tuple[FinishedRun, ...]]
+
+    @classmethod
+    def read(cls, name: str) -> Measured:
+        """Read a study and the files of its runs; UserError names one that is missing."""
+        study, folder = load_study(STUDIES / f"{name}.yaml"), STUDIES / name
+        runs = {
+            system.name: tuple(
+                FinishedRun.from_json(FinishedRun.file_of(folder / system.name / f"seed-{seed}"))
+                for seed in study.seeds
+            )
+            for system in study.systems()
+        }
+        return cls(name, study, StudyRecord.read(folder), runs)
+
+    @property
+    def results(self) -> dict[str, list[list[Result]]]:
+        """Results of each run of each system."""
+        return {name: [list(run.measured.values()) for run in own] for name, own in self.runs.items()}
+
+    def claims(self) -> tuple[JudgedClaim, ...]:
+        """The claims with their verdicts."""
+        return judged_claims(self.study.claims, self.results)
+
+    def seconds(self) -> float:
+        """Seconds that all epochs took, those of trials too."""
+        trained = sum(_seconds(run) for own in self.runs.values() for run in own)
+        return trained + sum(trial.seconds for one in self.record.searches.values() for trial in one.trials)
+
+    def machines(self) -> list[str]:
+        """The machines that the runs were trained on."""
+        every = [one for own in self.runs.values() for run in own for one in run.record["machines"]]
+        return sorted({f"{one['name']}, {one['precision']}" for one in every})
+
+
+def page(studies: Sequence[Measured]) -> str:
+    """The page as Markdown."""
+    claims = {study.name: study.claims() for study in studies}
+    return (
+        "\n".join([*_head(claims), *(line for study in studies for line in _section(study, claims[study.name]))]) + "\n"
+    )
+
+
+def _head(claims: Mapping[str, Sequence[JudgedClaim]]) -> Iterator[str]:
+    every = [one for own in claims.values() for one in own]
+    counts = {
+        word: sum(one.verdict == word for one in every) for word in ("holds", "does not show", "contradicted here")
+    }
+    yield from (
+        "# What holds up",
+        "",
+        "This page says which claims about losses and degrees of relevance hold on the same photos, encoders, captions,"
+        " epochs and seeds, and which do not.",
+        "",
+        f"Of {len(every)} claims, {counts['holds']} hold here, {counts['does not show']} do not show, and"
+        f" {counts['contradicted here']} are contradicted.",
+        "",
+        "| claim | by | difference | verdict |",
+        "| --- | --- | ---: | --- |",
+    )
+    for one in every:
+        difference = one.difference
+        yield (
+            f"| {one.claim.says} | {one.claim.measure} | {signed(difference.difference, difference.unit)} |"
+            f" **{one.verdict}** |"
+        )
+    yield from (
+        "",
+        "**How a verdict is made.** The measure of each claim was written into the file of the study before anything"
+        " was tested. A claim *holds* where the 95 % interval of the difference lies above 0 over pictures (bootstrap)"
+        " and over seeds (Student's t of paired differences), and both p-values, with Holm's correction for all claims"
+        " of a study, are below .05. It is *contradicted here* where both lie below 0. Else it *does not show*, which"
+        " is no proof that there is nothing. All other numbers are descriptive.",
+        "",
+        "`python docs/figures/studies.py` makes this page of the files in `studies/`; nothing is trained for it.",
+    )
+
+
+def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
+    study = measured.study
+    yield from (
+        "",
+        f"## {study.about.rstrip('.')}",
+        "",
+        "```",
+        f"cd studies; rungwise study {measured.name}.yaml --jobs 2",
+        "```",
+        "",
+        f"{len(measured.runs)} systems with {len(study.seeds)} seeds each, {format_duration(measured.seconds())} of"
+        f" training, trials included ({'; '.join(measured.machines())}).",
+    )
+    for one in claims:
+        yield from _claim(one)
+    yield from ("", "### All systems", "", "Mean and standard deviation over seeds, test split.", "")
+    yield from _systems(measured)
+    yield from ("", "### What was searched", "", "| system | trials | chosen on validation |", "| --- | ---: | --- |")
+    for name, search in measured.record.searches.items():
+        chosen = ", ".join(f"`{setting}: {value}`" for setting, value in search.values.items())
+        yield f"| {name} | {len(search.trials)} | {chosen} |"
+
+
+def _claim(one: JudgedClaim) -> Iterator[str]:
+    claim, difference = one.claim, one.difference
+    first, second = (number_text(value, difference.unit) for value in (difference.first, difference.second))
+    yield from ("", f"### {claim.name[:1].upper()}{claim.name[1:]}: {one.verdict}", "", claim.says, "")
+    yield from ("| | |", "| --- | --- |", f"| claimed by | {claim.source} |")
+    if claim.claimed:
+        yield f"| claimed | {claim.claimed} |"
+    told = f"`{claim.than}` {first}, `{claim.better}` {second}: {signed(difference.difference, difference.unit)}"
+    yield f"| measured, {claim.measure} | {told} |"
+    for test in difference.tests:
+        low, high = (signed(bound, difference.unit) for bound in test.interval)
+        yield f"| over {test.count:,} {test.over} | {low} .. {high}, p {test.p_text()} |"
+    if claim.explains:
+        yield f"| what could explain a difference | {claim.explains} |"
+
+
+def _systems(measured: Measured) -> Iterator[str]:
+    results = measured.results
+    columns = {name: head for name, head in COLUMNS.items() if all(_values(own, name) for own in results.values())}
+    yield f"| system | {' | '.join(columns.values())} |"
+    yield f"| --- |{' ---: |' * len(columns)}"
+    for system, own in results.items():
+        cells = []
+        for name in columns:
+            values, unit = _values(own, name), _unit(own, name)
+            spread = f" ± {number_text(stdev(values), unit)}" if len(values) > 1 else ""
+            cells.append(f"{number_text(mean(values), unit)}{spread}")
+        yield f"| `{system}` | {' | '.join(cells)} |"
+
+
+def _values(runs: Sequence[Sequence[Result]], name: str) -> list[float]:
+    """A number of each run; empty where one lacks it."""
+    found = [next((result[name] for result in run if name in result), None) for run in runs]
+    return [] if None in found else [one for one in found if one is not None]
+
+
+def _unit(runs: Sequence[Sequence[Result]], name: str) -> str:
+    return next(result.units[name] for result in runs[0] if name in result)
+
+
+def _seconds(run: FinishedRun) -> float:
+    return sum(float(one.get("seconds", 0.0)) + float(one.get("validation_seconds", 0.0)) for one in run.history)
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page([Measured.read(name) for name in NAMES]), encoding="utf-8")
+    print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
