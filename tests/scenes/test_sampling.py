@@ -98,6 +98,7 @@ def test_nothing_held_out_is_possible():
         ({"pictures": 0}, "pictures must be at least 1"),
         ({"side": 16}, "side must be at least 32"),
         ({"test_share": 1.5}, "test_share must lie in"),
+        ({"alike": 0}, "alike must be at least 1"),
         ({"held_out_share": 0.9}, "held_out_share must lie in 0..0.5"),
         ({"test_share": 0.6, "val_share": 0.6}, "add up to more than 1"),
     ],
@@ -112,3 +113,32 @@ def test_held_out_combinations_are_ordered_pairs_of_different_kinds():
     assert len(held_out) == len(set(held_out)) == round(0.25 * 48 * 47 / 2)
     assert list(held_out) == sorted(held_out)
     assert all(a != b and combination_of(b, a) == (a, b) for a, b in held_out)
+
+
+def test_neighbouring_training_pictures_may_show_the_same_things():
+    config, held_out = SceneConfig(alike=5), held_out_combinations()
+    pictures = [sample_picture(config, number, held_out) for number in range(100)]
+    arrangements = set()
+    for group in range(20):
+        own = [one.scene for one in pictures[5 * group : 5 * group + 5] if one.split == "train"]
+        assert len({frozenset(one.kind for one in scene.objects) for scene in own}) == 1
+        arrangements |= {tuple((one.x, one.y) for one in scene.objects) for scene in own}
+    assert len(arrangements) == sum(one.split == "train" for one in pictures)
+    shown = {frozenset(one.kind for one in pictures[5 * at].scene.objects) for at in range(20)}
+    assert len(shown) > 15
+
+
+def test_pictures_of_other_splits_are_the_same_whatever_training_shows():
+    held_out = held_out_combinations()
+    for number in range(60):
+        plain, alike = (sample_picture(SceneConfig(alike=count), number, held_out) for count in (1, 25))
+        assert (plain == alike) is (plain.split != "train")
+        assert plain.split == alike.split
+
+
+def test_training_pictures_that_are_alike_show_no_held_out_combination():
+    held_out = held_out_combinations(0, 0.5)
+    config = SceneConfig(alike=3, held_out_share=0.5)
+    for picture in (sample_picture(config, number, held_out) for number in range(150)):
+        if picture.split == "train":
+            assert not kind_pairs(picture.scene) & set(held_out)

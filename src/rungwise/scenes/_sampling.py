@@ -47,6 +47,8 @@ class SceneConfig:
         test_share: Share of the pictures in the split ``test``; the rest is ``train``.
         held_out_share: Share of all combinations that are held out.
         held_out_test_share: Share of the test pictures that show a held-out combination.
+        alike: Number of neighbouring training pictures that show the same things, each in another arrangement, so that
+            captions of one are nearly true of the others. The other splits are the same whatever it is.
     """
 
     pictures: int = 4000
@@ -57,9 +59,10 @@ class SceneConfig:
     test_share: float = 0.15
     held_out_share: float = 0.1
     held_out_test_share: float = 0.5
+    alike: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("pictures", 1), ("captions_per_picture", 1), ("side", 32), ("seed", 0)):
+        for name, least in (("pictures", 1), ("captions_per_picture", 1), ("side", 32), ("seed", 0), ("alike", 1)):
             if (value := getattr(self, name)) < least:
                 raise UserError(f"scenes: {name} must be at least {least}, got {value}")
         for name, most in (
@@ -122,7 +125,11 @@ def sample_picture(config: SceneConfig, number: int, held_out: Sequence[Combinat
     """
     split, unseen = _split(config, number)
     rng = np.random.default_rng(np.random.SeedSequence(config.seed, spawn_key=(0, number)))
-    kinds = _sample_kinds(rng, held_out, unseen and bool(held_out))
+    if split == "train" and config.alike > 1:
+        group = np.random.SeedSequence(config.seed, spawn_key=(2, config.alike, number // config.alike))
+        kinds = _sample_kinds(np.random.default_rng(group), held_out, unseen=False)
+    else:
+        kinds = _sample_kinds(rng, held_out, unseen and bool(held_out))
     scene = Scene(_place(kinds, rng), _below(len(BACKGROUNDS), rng))
     captions = write_captions(scene, config.captions_per_picture, rng)
     return ScenePicture(f"scene-{number:05d}", split, scene, tuple(captions))
