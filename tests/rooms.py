@@ -85,7 +85,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "sentence_transformers", "halves", "sides",
     ),
     "evaluation": (
-        "inputs", "protocols", "sharding", "statistics", "judgements", "evaluation_settings", "result_file", "result",
+        "inputs", "protocols", "sharding", "statistics", "judgements", "evaluation_settings", "result",
         "comparison", "evaluate", "tables", "analysis", "report", "benchmarks",
     ),
     "index": (

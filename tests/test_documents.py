@@ -178,3 +178,50 @@ def test_every_measure_has_a_figure():
     wanted = {f"measure-{names.get(one.__name__, one.__name__.lower())}.svg" for one in FAMILIES}
     missing = wanted - {path.name for path in (REPOSITORY / "docs" / "images").glob("measure-*.svg")}
     assert not missing, f"docs/figures/measures.py draws no {', '.join(sorted(missing))}"
+
+
+HELD = REPOSITORY / "docs" / "explanation" / "held" / "what-holds-up.md"
+
+
+def claims_on_the_page(text):
+    """Title, verdict, and (low, high, p) of each test of every claim."""
+    for section in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
+        title, _, verdict = section.partition("\n")[0].rpartition(": ")
+        tests = re.findall(r"^\| over [\d,]+ \w+ \| (\S+) \.\. (\S+), p ≤?(\S+) \|$", section, flags=re.MULTILINE)
+        if tests:
+            yield title, verdict, [tuple(map(float, one)) for one in tests]
+
+
+def verdict_by_the_rule(tests):
+    shown = all(p < 0.05 for _, _, p in tests)
+    if shown and all(low > 0 for low, _, _ in tests):
+        return "holds"
+    return "contradicted here" if shown and all(high < 0 for _, high, _ in tests) else "does not show"
+
+
+def test_each_verdict_of_the_page_follows_from_its_numbers():
+    text = HELD.read_text(encoding="utf-8")
+    claims = list(claims_on_the_page(text))
+    assert claims
+    for title, verdict, tests in claims:
+        assert verdict == verdict_by_the_rule(tests), title
+    counted = re.search(r"Of (\d+) claims, (\d+) hold here, (\d+) do not show, and (\d+) are contradicted", text)
+    words = [verdict for _, verdict, _ in claims]
+    assert counted is not None
+    assert [int(number) for number in counted.groups()] == [
+        len(words), *(words.count(word) for word in ("holds", "does not show", "contradicted here")),
+    ]  # fmt: skip
+
+
+def test_a_verdict_that_contradicts_its_numbers_is_found():
+    rows = "| over 1,000 pictures | +0.2 .. +3.4, p 0.0100 |\n| over 5 seeds | -0.1 .. +2.0, p 0.0600 |\n"
+    text = f"### One: holds\n\n{rows}"
+    ((_, verdict, tests),) = claims_on_the_page(text)
+    assert (verdict, verdict_by_the_rule(tests)) == ("holds", "does not show")
+
+
+@pytest.mark.slow
+def test_the_page_of_claims_is_made_of_the_files_of_the_studies():
+    made = runpy.run_path(str(REPOSITORY / "docs" / "figures" / "studies.py"))
+    text = made["page"]([made["Measured"].read(name) for name in made["NAMES"]])
+    assert HELD.read_text(encoding="utf-8") == text, "make it anew: python docs/figures/studies.py"

@@ -215,7 +215,7 @@ def _in_degrees(place: Path) -> None:
 
 def _in_a_result(place: Path) -> None:
     """A measure of another name, in a file whose checksum is right."""
-    from rungwise.evaluation._result_file import checksum
+    from rungwise.evaluation.result._result_file import checksum
 
     path = place / "evaluation" / "first.json"
     content = json.loads(path.read_text().replace("i2t/MedR", f"i2t/{TRAP.replace('_', '')}"))

@@ -1,5 +1,3 @@
-from ._compact_result import compact_result as compact_result
-from ._compact_result import of_compact as of_compact
 from ._evaluate import DEFAULT_MEASURES as DEFAULT_MEASURES
 from ._evaluate import Gallery as Gallery
 from ._evaluate import evaluate as evaluate
@@ -14,10 +12,6 @@ from ._protocols import GivenPositives as GivenPositives
 from ._protocols import Protocol as Protocol
 from ._protocols import SharedLabels as SharedLabels
 from ._protocols import protocol_named as protocol_named
-from ._result import FORMAT as FORMAT
-from ._result import Reranking as Reranking
-from ._result import Result as Result
-from ._result import verify as verify
 from ._sharding import Shards as Shards
 from .analysis import Diagnostics as Diagnostics
 from .analysis import FalseNegative as FalseNegative
@@ -51,6 +45,12 @@ from .report import write_degrees as write_degrees
 from .report import write_levels as write_levels
 from .report import write_qrels as write_qrels
 from .report import write_run as write_run
+from .result import FORMAT as FORMAT
+from .result import Reranking as Reranking
+from .result import Result as Result
+from .result import compact_result as compact_result
+from .result import of_compact as of_compact
+from .result import verify as verify
 from .statistics import ByClass as ByClass
 from .statistics import ClassNumbers as ClassNumbers
 from .statistics import Interval as Interval

@@ -18,10 +18,10 @@ from rungwise.core.output import short_repr
 from rungwise.core.version import __version__
 from rungwise.evaluation._evaluation_settings import EvaluationSettings, Provenance
 from rungwise.evaluation._protocols import Fold, Protocol, protocol_named
-from rungwise.evaluation._result import Reranking, Result
 from rungwise.evaluation._sharding import check_divisible, measuring
 from rungwise.evaluation.inputs import RankOnly, Reranked, checked_degrees, checked_owners, similarity_source
 from rungwise.evaluation.judgements import HumanPositives, RightAnswers, check_positives
+from rungwise.evaluation.result import Reranking, Result
 from rungwise.metrics import (
     DIRECTIONS,
     CheckedDegrees,

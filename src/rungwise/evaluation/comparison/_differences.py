@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import UserError
-from rungwise.evaluation._result import Result
 from rungwise.evaluation.comparison._comparison import (
     BETTER,
     NOT_SHOWN,
@@ -26,6 +25,7 @@ from rungwise.evaluation.comparison._comparison import (
     label_of,
 )
 from rungwise.evaluation.comparison._system import System, alike, refuse_other_questions
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import (
     Numbers,
     bootstrap,

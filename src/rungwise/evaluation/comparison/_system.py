@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UserError
 from rungwise.core.output import one_line, short_repr
-from rungwise.evaluation._result import Result
+from rungwise.evaluation.result import Result
 from rungwise.metrics import Measure
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rungwise.evaluation._result import Result
 from rungwise.evaluation.analysis import mean_curve
 from rungwise.evaluation.report import _plots as plots
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import WAYS
 from rungwise.metrics import BINS, ECE, CutF1, parse
 

@@ -9,10 +9,10 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from rungwise.evaluation._result import Result
 from rungwise.evaluation.analysis import MOST_CLASSES, Confusion, Diagnostics, MeanCurve, confusion, mean_curve
 from rungwise.evaluation.report import _plots as plots
 from rungwise.evaluation.report._parts import saved_table, section, table
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import WAYS, ClassNumbers, by_class, class_tables
 from rungwise.metrics import AP11, P
 

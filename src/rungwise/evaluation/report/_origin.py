@@ -10,8 +10,8 @@ from rungwise.core import UserError
 from rungwise.core.output import short_repr
 from rungwise.core.text import first_sentence
 from rungwise.evaluation._protocols import protocol_named
-from rungwise.evaluation._result import Result
 from rungwise.evaluation.report._parts import section
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import WAYS
 from rungwise.evaluation.tables import PAPERS, PublishedRow
 from rungwise.metrics import Measure, Total, parse

@@ -16,7 +16,6 @@ from rungwise.core import UserError
 from rungwise.core.output import embedded_jpeg, page
 from rungwise.data import ImageCaptions
 from rungwise.data.files import Picture
-from rungwise.evaluation._result import Result
 from rungwise.evaluation.analysis import Diagnostics, FalseNegative, TopCandidates, mean_curve, recall_curve
 from rungwise.evaluation.report import _plots as plots
 from rungwise.evaluation.report._cutoffs import plots_of_ends
@@ -25,6 +24,7 @@ from rungwise.evaluation.report._labels import sections_of_labels
 from rungwise.evaluation.report._origin import ReportOrigin, citation, definitions, head_of
 from rungwise.evaluation.report._parts import images_of, section, table
 from rungwise.evaluation.report._style import RUNG_COLOURS, STYLE
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import WAYS, Intervals, cells_of
 from rungwise.evaluation.tables import PublishedRow, published_cells, sources_of
 from rungwise.metrics import Direction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rungwise.evaluation._result import Result
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import number_text
 from rungwise.metrics import DIRECTIONS
 

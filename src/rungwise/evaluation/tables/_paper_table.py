@@ -14,7 +14,7 @@ import numpy as np
 
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
-from rungwise.evaluation._result import Result
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import median_place
 from rungwise.evaluation.tables._printed import table_named
 from rungwise.evaluation.tables._published_rows import CORRELATION, PAPERS, PublishedRow, of_same_protocol, printed

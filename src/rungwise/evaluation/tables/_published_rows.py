@@ -17,7 +17,7 @@ from importlib import resources
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
 from rungwise.evaluation._protocols import captions_fit
-from rungwise.evaluation._result import Result
+from rungwise.evaluation.result import Result
 from rungwise.metrics import DIRECTIONS
 
 PAPERS: Mapping[str, str] = {

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from rungwise.core.output import TextTable, latex_text, markdown_text
-from rungwise.evaluation._result import Result
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import WAYS, WORDS, Intervals, cells_of, class_tables, number_text
 from rungwise.evaluation.tables._published_rows import PAPERS, PublishedRow
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 from rungwise.core import UserError
 from rungwise.core.output import short_repr
-from rungwise.evaluation._result import Result
 from rungwise.evaluation.comparison import NOT_SHOWN, Comparison, System, compare, measure_of
+from rungwise.evaluation.result import Result
 from rungwise.evaluation.statistics import is_known, median_place
 from rungwise.evaluation.tables._paper_table import cell_of, number_in
 from rungwise.evaluation.tables._result_table import MARKS, Block, ResultTable, TableLine, in_order

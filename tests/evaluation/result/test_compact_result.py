@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rungwise.core.formats import as_json
 from rungwise.evaluation import compact_result, compare, evaluate, of_compact
-from rungwise.evaluation._compact_result import PackedValues
+from rungwise.evaluation.result._compact_result import PackedValues
 
 
 @pytest.fixture

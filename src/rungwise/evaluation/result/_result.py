@@ -16,8 +16,8 @@ from rungwise.core import Check, checked
 from rungwise.core.formats import IN_FILE, AlteredError, JsonForm, Number, as_json, read_as
 from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line, some_of
 from rungwise.evaluation._protocols import WRITTEN_FOR
-from rungwise.evaluation._result_file import OfQueries, check, checksum, values_of
 from rungwise.evaluation.judgements import JudgementRecord
+from rungwise.evaluation.result._result_file import OfQueries, check, checksum, values_of
 from rungwise.evaluation.statistics import (
     WAYS,
     WORDS,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel
 
 from rungwise.core.formats import IN_FILE, read_as
-from rungwise.evaluation._result import Result
-from rungwise.evaluation._result_file import OfQueries, check, measure_named, number_of, terms_in
+from rungwise.evaluation.result._result import Result
+from rungwise.evaluation.result._result_file import OfQueries, check, measure_named, number_of, terms_in
 from rungwise.metrics import CORRELATION, DEGREE, FRACTION, PERCENT, RANK, Measure, Total
 
 _PARTS_OF_ONE = {PERCENT: 10, RANK: 1, CORRELATION: 1000, FRACTION: 1000, DEGREE: 1000}

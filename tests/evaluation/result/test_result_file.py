@@ -7,7 +7,7 @@ import pytest
 
 from rungwise.core.formats import read_as
 from rungwise.evaluation import Result, evaluate
-from rungwise.evaluation._result_file import OfQueries, check, checksum
+from rungwise.evaluation.result._result_file import OfQueries, check, checksum
 
 NOTHING = OfQueries(per_query={}, image_of_query={}, query_ids={})
 WHOLE = {
