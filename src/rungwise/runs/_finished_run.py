@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rungwise.core import is_regular
+from rungwise.core import UserError, is_regular, opened_file
 from rungwise.core.formats import IN_FILE, CheckedJson
 from rungwise.core.output import short_repr
 from rungwise.evaluation import Result, compact_result, of_compact
@@ -59,9 +59,9 @@ class FinishedRun(CheckedJson):
         if path.suffix != ".json" or not is_regular(path):
             return False
         try:
-            with path.open("rb") as file:
+            with opened_file(path, None) as file:
                 return f'"{cls.format}"'.encode() in file.read(_HEAD)
-        except OSError:
+        except (OSError, UserError):
             return False
 
     @cached_property

@@ -146,10 +146,10 @@ def test_a_process_that_is_killed_is_a_failure_and_its_run_goes_on(task, of_file
 
         def kill():
             path = one.folder / "history.jsonl"
-            while not path.exists() and child.poll() is None:
+            while not path.exists() and child.process.poll() is None:
                 time.sleep(0.01)
             killed.set()
-            child.kill()
+            child.process.kill()
 
         threading.Thread(target=kill, daemon=True).start()
         return child

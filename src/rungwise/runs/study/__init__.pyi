@@ -12,7 +12,7 @@ from ._run_keys import identity_of_run as identity_of_run
 from ._running import RunFailure as RunFailure
 from ._running import RunTask as RunTask
 from ._running import read_for as read_for
-from ._running import serve_run as serve_run
+from ._running import serve_runs as serve_runs
 from ._running import tasks_in_processes as tasks_in_processes
 from ._running import tasks_in_turn as tasks_in_turn
 from ._running import tasks_on_ray as tasks_on_ray

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from rungwise.core import UserError, from_plain, to_plain
 from rungwise.core.compute import OnWorkers, choose_device, cluster, cores
 from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, read, with_splits, with_validation
+from rungwise.data.layouts import Key
 from rungwise.parts import import_named
 from rungwise.runs._results import is_run_folder
 from rungwise.runs.study._machines import machine_of
@@ -33,7 +37,7 @@ Say = Callable[[str, str], None]
 """Called with the name of a run and a line about it."""
 
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
-_CODE = "from rungwise.runs.study import serve_run; serve_run()"
+_CODE = "from rungwise.runs.study import serve_runs; serve_runs()"
 _LAST_LINES = 3
 
 
@@ -106,10 +110,23 @@ def trained_data(data: ImageCaptions, config: TrainConfig) -> ImageCaptions:
     return with_validation(with_splits(data), config.data.train, config.data.validation)
 
 
-def read_for(config: TrainConfig) -> ImageCaptions:
-    """The collection that a configuration names, with the splits that a run sees."""
+ReadCollection = Callable[[str, str, Key, bool], ImageCaptions]
+"""Reads a collection by its path, layout, key and ``join_restval``."""
+
+
+def read_for(config: TrainConfig, read_collection: ReadCollection | None = None) -> ImageCaptions:
+    """The collection that a configuration names, with the splits that a run sees.
+
+    Args:
+        config: The configuration.
+        read_collection: Reads the collection, such as a function that keeps what it read; None reads it anew.
+    """
     of = config.data
-    return trained_data(read(of.path, layout=of.layout or None, key=of.key, join_restval=of.join_restval), config)
+    return trained_data((read_collection or _read)(of.path, of.layout, of.key, of.join_restval), config)
+
+
+def _read(path: str, layout: str, key: Key, join_restval: bool) -> ImageCaptions:
+    return read(path, layout=layout or None, key=key, join_restval=join_restval)
 
 
 def train_task(task: RunTask, data: ImageCaptions, watcher: Watcher) -> RunFailure | None:
@@ -160,9 +177,10 @@ def tasks_in_turn(
 
 
 def tasks_in_processes(tasks: Sequence[RunTask], jobs: int, say: Say) -> Iterator[tuple[RunTask, RunFailure | None]]:
-    """Train runs in processes of their own, so many at a time, which share the cores of this machine.
+    """Train runs in other processes, so many at a time, which share the cores of this machine.
 
-    The processes end with this one, however it ends: each writes a checkpoint and goes on with the next call.
+    A process trains one run after the other, and reads the data of all once. The processes end with this one, however
+    it ends: each writes a checkpoint and goes on with the next call.
 
     Args:
         tasks: The runs, of data that can be read from their paths.
@@ -171,14 +189,17 @@ def tasks_in_processes(tasks: Sequence[RunTask], jobs: int, say: Say) -> Iterato
     """
     threads = max(1, cores() // jobs)
     held = _Children()
-    with ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(_in_process, task, threads, say, held): task for task in tasks}
-        try:
-            for done in as_completed(waiting):
-                yield waiting[done], done.result()
-        except (KeyboardInterrupt, GeneratorExit):
-            held.stop()
-            raise
+    try:
+        with ThreadPoolExecutor(jobs) as pool:
+            waiting = {pool.submit(_in_process, task, threads, say, held): task for task in tasks}
+            try:
+                for done in as_completed(waiting):
+                    yield waiting[done], done.result()
+            except (KeyboardInterrupt, GeneratorExit):
+                held.stop()
+                raise
+    finally:
+        held.dismiss()
 
 
 def tasks_on_ray(tasks: Sequence[RunTask], address: str, threads: int) -> Iterator[tuple[RunTask, RunFailure | None]]:
@@ -198,10 +219,10 @@ def tasks_on_ray(tasks: Sequence[RunTask], address: str, threads: int) -> Iterat
             yield tasks[number], None if failure is None else RunFailure(**failure)
 
 
-def serve_run() -> None:
-    """Train the run that stands in the first line of the standard input, and print lines of JSON about it.
+def serve_runs() -> None:
+    """Train the runs that stand in lines of the standard input, and print lines of JSON about each.
 
-    The end of the input asks it to stop: the process that started this one has ended.
+    The end of the input asks it to stop: the process that started this one has ended, or has no more runs.
     """
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what libraries print is no line of ours
@@ -210,21 +231,37 @@ def serve_run() -> None:
         with suppress(BrokenPipeError):
             out.write(json.dumps(line) + "\n")
 
-    values = json.loads(sys.stdin.readline())
-    threading.Thread(target=_stop_at_end_of_input, daemon=True).start()
-    try:
-        task = RunTask.of_plain(values)
-        failure = train_task(task, read_for(task.config), _Lines(lambda text: told(say=text)))
-    except Exception as error:
-        failure = RunFailure(_in_a_line(error))
-    told(failure=None if failure is None else vars(failure))
+    asked, works, read_once = _Asked(), _Lines(lambda text: told(say=text)), cache(_read)
+    for values in asked.tasks():
+        try:
+            task = RunTask.of_plain(values)
+            failure = train_task(task, read_for(task.config, read_once), works)
+        except Exception as error:
+            failure = RunFailure(_in_a_line(error))
+        told(failure=None if failure is None else vars(failure))
     out.close()
 
 
-def _stop_at_end_of_input() -> None:
-    while sys.stdin.readline():
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
+class _Asked:
+    """Tasks from the standard input; its end stops the run that is being trained."""
+
+    def __init__(self) -> None:
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._works = threading.Event()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def tasks(self) -> Iterator[dict[str, Any]]:
+        while line := self._lines.get():
+            self._works.set()
+            yield json.loads(line)
+            self._works.clear()
+
+    def _listen(self) -> None:
+        while line := sys.stdin.readline():
+            self._lines.put(line)
+        self._lines.put("")
+        if self._works.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Lines(TerminalWatcher):
@@ -245,94 +282,119 @@ class _Lines(TerminalWatcher):
         """Leave progress within a task out."""
 
 
+class _Child:
+    """A process that trains runs.
+
+    Attributes:
+        process: The process.
+        errors: Its last lines of errors.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _CODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=dict(environment),
+            start_new_session=True,  # Ctrl-C reaches this process, which then asks them to stop
+        )
+        self.errors: deque[str] = deque(maxlen=_LAST_LINES)
+        self._reader = threading.Thread(target=self._read_errors, daemon=True)
+        self._reader.start()
+
+    def answers(self, task: RunTask) -> Iterator[dict[str, Any]]:
+        """Send a task, and give what the process says of it; nothing more once it has ended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(json.dumps(task.plain()) + "\n")
+            self.process.stdin.flush()
+        while line := self.process.stdout.readline():
+            yield json.loads(line)
+
+    def dismiss(self) -> None:
+        """Let it end, and wait for that."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait()
+        self._reader.join()
+        self.process.stdout.close()
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.errors.append(line.strip())
+        self.process.stderr.close()
+
+
 class _Children:
-    """The processes that work now."""
+    """The processes that work now, and those that wait for another run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[_Child] = set()
+        self._idle: list[_Child] = []
         self.stopping = False
 
-    def start(self, environment: Mapping[str, str]) -> subprocess.Popen[str] | None:
+    def take(self, environment: Mapping[str, str]) -> _Child | None:
+        """A process for a run; None where no more are to be trained."""
         with self._lock:
             if self.stopping:
                 return None
-            child = subprocess.Popen(
-                [sys.executable, "-c", _CODE],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                encoding="utf-8",
-                errors="replace",
-                env=dict(environment),
-                start_new_session=True,  # Ctrl-C reaches this process, which then asks them to stop
-            )
+            child = self._idle.pop() if self._idle else self.start(environment)
             self._running.add(child)
             return child
 
-    def ended(self, child: subprocess.Popen[str]) -> None:
+    def start(self, environment: Mapping[str, str]) -> _Child:
+        """A new process."""
+        return _Child(environment)
+
+    def give_back(self, child: _Child, *, ended: bool) -> None:
+        """A process that has no run any more."""
         with self._lock:
             self._running.discard(child)
+            if not ended:
+                self._idle.append(child)
 
     def stop(self) -> None:
+        """Ask all that work to stop."""
         with self._lock:
             self.stopping = True
             for child in self._running:
                 with suppress(OSError):
-                    child.terminate()
+                    child.process.terminate()
 
-
-@dataclass
-class _Heard:
-    """What a process has said so far."""
-
-    errors: list[str] = field(default_factory=list)
-    failure: RunFailure | None = None
-    ended: bool = False
+    def dismiss(self) -> None:
+        """Let all end that have no run."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for child in idle:
+            child.dismiss()
 
 
 def _in_process(task: RunTask, threads: int, say: Say, held: _Children) -> RunFailure | None:
-    child = held.start(_environment(threads))
+    child = held.take(_environment(threads))
     if child is None:
         return RunFailure("stopped before it began", stopped=True)
-    assert child.stdin is not None
-    assert child.stdout is not None
-    heard = _Heard()
-    reader = threading.Thread(target=_read_errors, args=(child, heard), daemon=True)
-    reader.start()
-    try:
-        with suppress(BrokenPipeError):
-            child.stdin.write(json.dumps(task.plain()) + "\n")
-            child.stdin.flush()
-        for line in child.stdout:
-            values = json.loads(line)
-            if "say" in values:
-                say(task.name, values["say"])
-            else:
-                heard.ended = True
-                heard.failure = None if values["failure"] is None else RunFailure(**values["failure"])
-        child.wait()
-        reader.join()
-    finally:
-        held.ended(child)
-        with suppress(BrokenPipeError):
-            child.stdin.close()
-        child.stdout.close()
-    if heard.ended:
-        return heard.failure
+    for values in child.answers(task):
+        if "say" in values:
+            say(task.name, values["say"])
+        else:
+            held.give_back(child, ended=False)
+            return None if values["failure"] is None else RunFailure(**values["failure"])
+    child.dismiss()
+    held.give_back(child, ended=True)
     if held.stopping:
         return RunFailure("stopped", stopped=True)
-    last = "; ".join(heard.errors[-_LAST_LINES:])
-    how = f"signal {-child.returncode}" if child.returncode < 0 else f"status {child.returncode}"
+    last, code = "; ".join(child.errors), child.process.returncode
+    how = f"signal {-code}" if code < 0 else f"status {code}"
     return RunFailure(f"its process ended with {how}{': ' if last else ''}{last}"[:400])
-
-
-def _read_errors(child: subprocess.Popen[str], heard: _Heard) -> None:
-    assert child.stderr is not None
-    for line in child.stderr:
-        heard.errors = [*heard.errors[-_LAST_LINES:], line.strip()]
-    child.stderr.close()
 
 
 def _environment(threads: int) -> dict[str, str]:
