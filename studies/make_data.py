@@ -6,6 +6,7 @@
   training picture by tf-idf.
 * ``shuffled-10``, ``-30``, ``-50``: Flickr8K with that percentage of the training captions dealt anew among
   themselves, so that they stand beside wrong pictures. Validation and test captions stay.
+* ``pictures.npz``: a vector of each picture of Flickr8K by the frozen backbone of the studies.
 * ``scenes-1``, ``-5``, ``-25``: generated scenes of which so many neighbouring training pictures show the same things.
 
 Pictures, splits and people's grades are links to the published folder.
@@ -18,8 +19,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import timm
+import torch
+from PIL import Image
+from safetensors.torch import load_file
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from rungwise.core import digest_of_parts
+from rungwise.data import read
+from rungwise.relevance.embedding import write_picture_vectors
 from rungwise.scenes import SceneConfig, generate
 
 STUDIES = Path(__file__).parent
@@ -94,11 +102,31 @@ def shuffled(percent: int) -> None:
     write(f"shuffled-{percent}", texts)
 
 
+def pictures() -> None:
+    """A vector of each picture by MobileNetV2, as its weights want pictures."""
+    weights = STUDIES / "data" / "weights" / "mobilenetv2_100_imagenet.safetensors"
+    network = timm.create_model("mobilenetv2_100", pad_type="same", num_classes=0)
+    network.load_state_dict({name: value for name, value in load_file(weights).items() if "classifier" not in name})
+    network.eval().to(memory_format=torch.channels_last)
+    data = read(PUBLISHED)
+    vectors = []
+    for begin in range(0, len(data), 64):
+        paths = [PUBLISHED / "Flicker8k_Dataset" / name for name in data.image_ids[begin : begin + 64]]
+        pixels = np.stack([np.asarray(Image.open(path).convert("RGB").resize((224, 224))) for path in paths])
+        batch = torch.from_numpy(pixels).permute(0, 3, 1, 2).float() / 127.5 - 1
+        with torch.inference_mode():
+            vectors.append(network(batch.to(memory_format=torch.channels_last)).numpy())
+    path = MADE / "pictures.npz"
+    write_picture_vectors(path, np.concatenate(vectors), digest_of_parts([weights.name]), data.image_ids)
+    print(f"{path}: {len(data):,} vectors")
+
+
 def main() -> None:
     """Make all of them."""
     one_caption()
     for percent in SHARES:
         shuffled(percent)
+    pictures()
     for group in GROUPS:
         folder = MADE / f"scenes-{group}"
         generate(folder, SceneConfig(pictures=PICTURES, alike=group, seed=SEED))
