@@ -6,6 +6,7 @@ Run it after a study was run or changed: python docs/figures/studies.py
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,7 @@ class Measured:
         name: Name of the study: that of its file and of its folder.
         study: The study.
         record: Trials, choices and openings.
-        runs: Files of the runs by system, in the order of the seeds.
+        runs: Files of the runs by system, in the order of the seeds; systems of which a run is missing are left out.
     """
 
     name: str
@@ -57,15 +58,13 @@ class Measured:
 
     @classmethod
     def read(cls, name: str) -> Measured:
-        """Read a study and the files of its runs; UserError names one that is missing."""
+        """Read a study and the files of its runs."""
         study, folder = load_study(STUDIES / f"{name}.yaml"), STUDIES / name
-        runs = {
-            system.name: tuple(
-                FinishedRun.from_json(FinishedRun.file_of(folder / system.name / f"seed-{seed}"))
-                for seed in study.seeds
-            )
-            for system in study.systems()
-        }
+        runs = {}
+        for system in study.systems():
+            files = [FinishedRun.file_of(folder / system.name / f"seed-{seed}") for seed in study.seeds]
+            if all(file.exists() for file in files):
+                runs[system.name] = tuple(map(FinishedRun.from_json, files))
         return cls(name, study, StudyRecord.read(folder), runs)
 
     @property
@@ -91,29 +90,30 @@ class Measured:
 def page(studies: Sequence[Measured]) -> str:
     """The page as Markdown."""
     claims = {study.name: study.claims() for study in studies}
-    return (
-        "\n".join([*_head(claims), *(line for study in studies for line in _section(study, claims[study.name]))]) + "\n"
+    waiting = sum(len(study.study.claims) - len(claims[study.name]) for study in studies)
+    lines = [*_head([one for own in claims.values() for one in own], waiting)]
+    lines += [line for study in studies for line in _section(study, claims[study.name])]
+    return "\n".join(lines) + "\n"
+
+
+def _head(claims: Sequence[JudgedClaim], waiting: int) -> Iterator[str]:
+    counts = Counter(one.verdict for one in claims)
+    told = (
+        f"{waiting} claims wait for their runs. Of the other {len(claims)}" if waiting else f"Of {len(claims)} claims"
     )
-
-
-def _head(claims: Mapping[str, Sequence[JudgedClaim]]) -> Iterator[str]:
-    every = [one for own in claims.values() for one in own]
-    counts = {
-        word: sum(one.verdict == word for one in every) for word in ("holds", "does not show", "contradicted here")
-    }
     yield from (
         "# What holds up",
         "",
         "This page says which claims about losses and degrees of relevance hold on the same photos, encoders, captions,"
         " epochs and seeds, and which do not.",
         "",
-        f"Of {len(every)} claims, {counts['holds']} hold here, {counts['does not show']} do not show, and"
+        f"{told}, {counts['holds']} hold here, {counts['does not show']} do not show, and"
         f" {counts['contradicted here']} are contradicted.",
         "",
         "| claim | by | difference | verdict |",
         "| --- | --- | ---: | --- |",
     )
-    for one in every:
+    for one in claims:
         difference = one.difference
         yield (
             f"| {one.claim.says} | {one.claim.measure} | {signed(difference.difference, difference.unit)} |"
@@ -141,7 +141,7 @@ def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]
         f"cd studies; rungwise study {measured.name}.yaml --jobs 2",
         "```",
         "",
-        f"{len(measured.runs)} systems with {len(study.seeds)} seeds each, {format_duration(measured.seconds())} of"
+        f"{_counted(measured)} with {len(study.seeds)} seeds each, {format_duration(measured.seconds())} of"
         f" training, trials included ({'; '.join(measured.machines())}).",
     )
     for one in claims:
@@ -152,6 +152,11 @@ def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]
     for name, search in measured.record.searches.items():
         chosen = ", ".join(f"`{setting}: {value}`" for setting, value in search.values.items())
         yield f"| {name} | {len(search.trials)} | {chosen} |"
+
+
+def _counted(measured: Measured) -> str:
+    done, every = len(measured.runs), len(measured.study.systems())
+    return f"{done} systems" if done == every else f"{done} of {every} systems so far,"
 
 
 def _claim(one: JudgedClaim) -> Iterator[str]:
