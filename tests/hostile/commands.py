@@ -111,6 +111,7 @@ def commands() -> list[Command]:
         Command("table", ("table", "vsepp:1", "--runs", "{}/run"), ("run",),
                 ("run/results/result.json", "run/config.yaml", *model[:2]), ("run", "run/results")),
         Command("table of runs", ("table", "--runs", "{}/run"), ("run",), ("run/results/result.json",), ("run",)),
+        Command("table of kept results", ("table", "--runs", "{}/kept"), ("kept",), ("kept/seed-0.json",), ("kept",)),
         Command("plot", ("plot", "{}/run", "--out", "{}/new.svg"), ("run",),
                 ("run/results/result.json", "run/history.jsonl", "run/config.yaml"), ("run",)),
         Command("study", ("study", "{}/study/study.yaml", "--data", "{}/csv", "--out", "{}/new", "--cache", "{}/cache"),

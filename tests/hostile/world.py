@@ -283,6 +283,7 @@ def make_own(root: Path) -> None:
     from rungwise.relevance.precomputed import kept_rows
     from rungwise.relevance.storage import KeptFolder
     from rungwise.relevance.storage.pair_cache import Keys, PairCache
+    from rungwise.runs import FinishedRun
     from rungwise.scenes import SceneConfig, generate
     from rungwise.training.engine import train
 
@@ -296,6 +297,9 @@ def make_own(root: Path) -> None:
     (root / "study").mkdir()
     settings = {name: value for name, value in to_plain(run_config()).items() if name not in ("preset", "seed")}
     (root / "study/study.yaml").write_text(json.dumps({"base": settings, "seeds": [0]}))
+    (root / "kept").mkdir()
+    record = {"settings": {**settings, "seed": 0}}
+    FinishedRun.of(record, ({"epoch": 1.0, "rsum": 600.0},), {"asked": result}).to_json(root / "kept/seed-0.json")
     index = Index.build(data, model_in(root / "run/model"), root / "index/index", model_location="../run/model")
     assert len(index) == len(NAMES)
     backup_index(root / "index/index", root / "index/backup")
