@@ -137,6 +137,7 @@ def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]
         "",
         f"## {study.about.rstrip('.')}",
         "",
+        "<!-- not run: a long training -->",
         "```",
         f"cd studies; rungwise study {measured.name}.yaml --jobs 2",
         "```",

@@ -341,3 +341,67 @@ def test_recomputed_layers_give_the_same_gradients(bert: Path, train_layers: int
     assert gradients[0].keys() == gradients[1].keys()
     for name, gradient in gradients[0].items():
         torch.testing.assert_close(gradients[1][name], gradient, msg=name)
+
+
+CAPTIONS = ["a red dog runs", "a dog", "a blue cat", "a red cat!"]
+
+
+def counted(folder: Path, **options: Any) -> Any:
+    return TransformerConfig(model=str(folder), **options).build(CAPTIONS, 8).eval()
+
+
+def test_counts_of_pieces_stand_beside_the_vector(bert: Path) -> None:
+    """The slow way: each piece that is no frame, by its number of captions, weighted by rarity, to length 1."""
+    plain, encoder = counted(bert), counted(bert, counted_pieces=4)
+    assert encoder.width == plain.width + 4
+    texts = [*CAPTIONS, "dog dog dog", "zebra", ""]
+    found, alone = encode_texts(encoder, texts, batch=3), encode_texts(plain, texts)
+    np.testing.assert_allclose(found[:, : plain.width], alone, atol=1e-6)
+    pieces = [encoder.tokenizer.encode(text, add_special_tokens=False).tokens for text in texts]
+    holding = {piece: sum(piece in own for own in pieces[:4]) for own in pieces[:4] for piece in own}
+    chosen = [encoder.tokenizer.id_to_token(number) for number in encoder.facts.counted]
+    assert [holding[piece] for piece in chosen] == sorted(holding.values(), reverse=True)[:4]
+    for row, own in zip(found[:, plain.width :], pieces, strict=True):
+        wanted = np.array([own.count(piece) * (np.log(5 / (1 + holding[piece])) + 1) for piece in chosen])
+        length = np.linalg.norm(wanted)
+        np.testing.assert_allclose(row, wanted / length if length else wanted, atol=1e-6)
+
+
+def test_an_encoder_that_counts_none_is_the_same_as_before(bert: Path) -> None:
+    plain, none = counted(bert), counted(bert, counted_pieces=0)
+    assert plain.fingerprint() == none.fingerprint()
+    assert "counted" not in json.loads(plain.files()[TEXT_ENCODER])
+    assert counted(bert, counted_pieces=3).fingerprint() != plain.fingerprint()
+
+
+def test_more_pieces_than_captions_hold_are_as_many_as_there_are(bert: Path) -> None:
+    encoder = counted(bert, counted_pieces=1000)
+    held = {piece for text in CAPTIONS for piece in encoder.tokenizer.encode(text, add_special_tokens=False).ids}
+    assert set(encoder.facts.counted) == held
+
+
+def test_a_model_that_counts_pieces_is_saved_and_loaded(bert: Path, tmp_path: Path) -> None:
+    model = model_of_folder(bert, counted_pieces=3)
+    model.save_pretrained(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.fingerprint == model.fingerprint
+    np.testing.assert_array_equal(again.encode_text(TEXTS), model.encode_text(TEXTS))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "message"),
+    [
+        ([1, 1], "counted: pieces that are twice there"),
+        ([10**6], "counted: pieces"),
+        ([-1], "counted"),
+        ("all", "counted"),
+    ],
+)
+def test_altered_pieces_are_one_line(bert: Path, tmp_path: Path, pieces: Any, message: str) -> None:
+    model_of_folder(bert, counted_pieces=2).save_pretrained(tmp_path / "model")
+    file = tmp_path / "model" / TEXT_ENCODER
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"counted": pieces}))
+    with pytest.raises(UserError, match=message) as caught:
+        load(tmp_path / "model", altered=True)
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)

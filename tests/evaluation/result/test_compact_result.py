@@ -48,6 +48,21 @@ def test_it_is_read_to_the_same_result_again(result):
     assert compact_result(once) == compact_result(result)
 
 
+def test_queries_without_a_value_stay_without_one():
+    degrees = np.array([[np.nan, 1.0, np.nan], [0.5, 0.0, np.nan]])
+    result = evaluate(
+        similarity=np.array([[0.9, 0.1, 0.3], [0.8, 0.2, 0.4]]),
+        image_of_caption=[0, 1, 1],
+        relevance=degrees,
+        measures=["JudgedNDCG@10", "JudgedAP(0.5)"],
+    )
+    found = through_json(result)
+    assert np.isnan(result.per_query("t2i/JudgedNDCG@10")).any()
+    for name in result.numbers:
+        np.testing.assert_array_equal(np.isnan(found.per_query(name)), np.isnan(result.per_query(name)))
+        assert found[name] == pytest.approx(result[name], abs=0.06)
+
+
 def test_two_are_compared_as_their_results_are(result):
     other = evaluate(
         similarity=np.random.default_rng(1).random((30, 90)),

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rungwise.core import from_plain, to_plain
+from rungwise.encoders.texts import TransformerConfig
+from rungwise.models import VSEConfig
 from rungwise.runs._systems import SAME_NUMBERS
 from rungwise.runs.study import RunIdentity, changes, data_hash_of, identity_of_run
 from rungwise.training.config import TrainConfig
@@ -116,3 +118,14 @@ def test_a_drawn_order_is_no_other_system():
     draw = random.Random(0)
     identity = identity_of_run(small_config(), "data")
     assert replace(identity, settings=shuffled(dict(identity.settings), draw)).system == identity.system
+
+
+def test_a_setting_that_is_younger_than_a_run_counts_only_where_it_acts():
+    """So runs that were kept before it was there stay known."""
+    plain = config_with_text(counted_pieces=0)
+    assert "counted_pieces" not in identity_of_run(plain, "data").settings["model"]["text"]
+    assert identity_of_run(config_with_text(counted_pieces=9), "data").key != identity_of_run(plain, "data").key
+
+
+def config_with_text(**options):
+    return TrainConfig(model=VSEConfig(text=TransformerConfig(**options)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rungwise.core import ELSEWHERE, STRICT, Cancelled, UserError, from_plain, to_plain
+from rungwise.core import ELSEWHERE, STRICT, Cancelled, Natural, UserError, from_plain, to_plain
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
 from rungwise.encoders._sides import TEXT_ENCODER, TOKENIZER, SavedFiles, TextSide, TextSideConfig, require_words
@@ -67,6 +69,8 @@ class TransformerConfig(TextSideConfig):
         pool: How states are pooled: their mean, the first one (cls), or the maximum of each component; None as the
             model says.
         context_length: Tokens of a text that are read, with those that frame it; None as the model says.
+        counted_pieces: Number of word pieces whose counts stand beside the vector, weighted by rarity: the most
+            frequent ones of the training captions. A head then learns what each of them means in pictures. 0 for none.
     """
 
     kind: Literal["transformer"] = "transformer"
@@ -76,6 +80,7 @@ class TransformerConfig(TextSideConfig):
     train_layers: Layers | None = field(default=None, metadata=ELSEWHERE)
     pool: Pool | None = field(default=None, metadata=ELSEWHERE)
     context_length: Annotated[int, Field(ge=4)] | None = field(default=None, metadata=ELSEWHERE)
+    counted_pieces: Annotated[int, Field(ge=0, le=1 << 16)] = field(default=0, metadata=ELSEWHERE)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,6 +114,8 @@ class TransformerConfig(TextSideConfig):
         encoder = encoder_of(load_sentence_model(self.model, "cpu"), self.model)
         if (self.keep_layers, self.pool, self.context_length) != (None, None, None):
             encoder = encoder.changed(self.keep_layers, self.pool, self.context_length)
+        if self.counted_pieces:
+            encoder = encoder.counting(require_words(texts), self.counted_pieces)
         return self._prepared(encoder)
 
     def restore(self, files: SavedFiles, dimension: int) -> TransformerEncoder:
@@ -157,6 +164,7 @@ class EncoderFacts:
         dense: Layers after pooling.
         unit: Whether vectors are brought to length 1 at the end.
         prompt: Prefix of every text.
+        counted: Token numbers of the word pieces whose weighted counts stand beside the pooled vector, in their order.
     """
 
     __pydantic_config__ = STRICT
@@ -167,6 +175,7 @@ class EncoderFacts:
     dense: Annotated[tuple[DenseLayer, ...], Field(max_length=8)] = ()
     unit: bool = False
     prompt: Annotated[str, Field(max_length=1000)] = ""
+    counted: Annotated[tuple[Natural, ...], Field(max_length=1 << 16)] = ()
 
 
 class TransformerEncoder(TextSide):
@@ -199,7 +208,15 @@ class TransformerEncoder(TextSide):
             layers += [nn.Linear(layer.inputs, layer.outputs, layer.bias), _ACTIVATIONS[layer.activation]()]
             width = layer.outputs
         self.dense = nn.Sequential(*layers)
-        self.width = width
+        self.width = width + len(facts.counted)
+        if facts.counted:
+            if max(facts.counted) >= facts.network.vocab_size or len(set(facts.counted)) < len(facts.counted):
+                raise UserError(f"counted: pieces that are twice there, or not among {facts.network.vocab_size} tokens")
+            # Of each token number the place of its count; those that are not counted share the last place.
+            places = torch.full((facts.network.vocab_size,), len(facts.counted))
+            places[list(facts.counted)] = torch.arange(len(facts.counted))
+            self.register_buffer("_piece_place", places, persistent=False)
+            self.piece_weight = nn.Parameter(torch.ones(len(facts.counted)), requires_grad=False)
 
     def tokenise(self, texts: Sequence[str]) -> list[list[int]]:
         """Token numbers of each text, cut to the context length; an empty text has one token, the padding."""
@@ -243,7 +260,34 @@ class TransformerEncoder(TextSide):
         else:
             pooled = {"mean": mean_of, "max": max_of}[self.facts.pool](states, lengths)
         vectors = self.dense(pooled.float()).float()
-        return F.normalize(vectors, dim=1) if self.facts.unit else vectors
+        vectors = F.normalize(vectors, dim=1) if self.facts.unit else vectors
+        return torch.cat([vectors, self._counts(tokens, lengths)], dim=1) if self.facts.counted else vectors
+
+    def _counts(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """(n, pieces) weighted counts of each text's pieces, of length 1; 0 throughout for a text without any."""
+        nowhere = len(self.facts.counted)
+        places = torch.as_tensor(self._piece_place)[tokens]
+        places = places.masked_fill(~inside(lengths, tokens.shape[1], tokens.device), nowhere)
+        ones = torch.ones_like(places, dtype=torch.float32)
+        counts = ones.new_zeros(len(places), nowhere + 1).scatter_add(1, places, ones)
+        return F.normalize(counts[:, :-1] * self.piece_weight.float(), dim=1)
+
+    def counting(self, texts: Sequence[str], most: int) -> TransformerEncoder:
+        """An encoder with the counts of the most frequent pieces of some texts beside its vectors.
+
+        A piece weighs the natural logarithm of the number of texts over that of texts which hold it, plus 1.
+        """
+        rows = self.tokenise(texts)
+        holding = Counter(piece for row in rows for piece in set(row))
+        framing = {self.pad_number, *self.tokenizer.encode("").ids}
+        known = sorted(holding.keys() - framing, key=lambda piece: (-holding[piece], piece))
+        facts = replace(self.facts, counted=tuple(known[:most]))
+        other = TransformerEncoder(facts, self.tokenizer.to_str(), TOKENIZER)
+        other.load_state_dict(self.state_dict(), strict=False)
+        if facts.counted:
+            weights = [math.log((1 + len(rows)) / (1 + holding[piece])) + 1 for piece in facts.counted]
+            other.piece_weight.data.copy_(torch.tensor(weights))
+        return other
 
     def changed(self, layers: int | None, pool: Pool | None, context_length: int | None) -> TransformerEncoder:
         """An encoder of the first layers, with another pooling or context length; None keeps a setting."""
@@ -257,7 +301,11 @@ class TransformerEncoder(TextSide):
 
     def identity(self) -> str:
         """Vocabulary and settings, as text."""
-        return self.tokenizer.to_str() + json.dumps(to_plain(self.facts), sort_keys=True)
+        return self.tokenizer.to_str() + json.dumps(self._plain_facts(), sort_keys=True)
+
+    def _plain_facts(self) -> dict[str, Any]:
+        """Settings as plain values, without pieces where none are counted."""
+        return {name: value for name, value in to_plain(self.facts).items() if name != "counted" or value}
 
     def fingerprint(self) -> str:
         """Hash of vocabulary, settings and weights."""
@@ -266,7 +314,7 @@ class TransformerEncoder(TextSide):
     def files(self) -> Mapping[str, str]:
         """Vocabulary and settings, as files."""
         known = {name: value for name, value in to_plain(self.facts.network).items() if value is not None}
-        facts = to_plain(self.facts) | {"network": known}
+        facts = self._plain_facts() | {"network": known}
         return {TOKENIZER: self.tokenizer.to_str(), TEXT_ENCODER: json.dumps(facts, indent=2)}
 
 

@@ -123,7 +123,7 @@ def of_compact(content: Mapping[str, Any]) -> Result:
     values = {name: one.values() for name, one in queries.per_query.items()}
     images = {way: one.values().astype(np.int64) for way, one in queries.image_of_query.items()}
     result = read_as(Result, plain)
-    of_queries = OfQueries(
+    of_queries = OfQueries.model_construct(  # they are arrays of the right kind already, and may hold NaN
         per_query={name: own.tolist() for name, own in values.items()},
         image_of_query={way: own.tolist() for way, own in images.items()},
         query_ids={},

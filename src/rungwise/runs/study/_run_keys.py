@@ -21,6 +21,12 @@ from rungwise.training.engine import differing, started_from
 NUMBERS = 1
 """Number of what trainings compute; a change of rungwise that gives other weights for the same run raises it."""
 
+_LATER = {"model.text.counted_pieces": 0}
+"""Settings that are younger than runs which are kept, with the value by which they change no number.
+
+With this value they are no part of what a run depends on, so that older runs stay known.
+"""
+
 _OF_FILES = ("start", "data.relevance", "data.judgements", "snapshot.relevance")
 """Settings that may name files, whose content counts and not their place."""
 
@@ -69,6 +75,9 @@ def identity_of_run(config: TrainConfig, data_hash: str) -> RunIdentity:
     for name in SAME_NUMBERS:
         if name != "seed":
             _taken_out(settings, name)
+    for name, without_effect in _LATER.items():
+        if _value_at(settings, name) == without_effect:
+            _taken_out(settings, name)
     files = {}
     for name in _OF_FILES:
         if (digest := _digest_of(name, _value(settings, name))) is not None:
@@ -107,10 +116,15 @@ def _digest_of(name: str, value: str) -> str | None:
 
 
 def _value(settings: Mapping[str, Any], name: str) -> str:
+    found = _value_at(settings, name)
+    return found if isinstance(found, str) else ""
+
+
+def _value_at(settings: Mapping[str, Any], name: str) -> Any:
     found: Any = settings
     for part in name.split("."):
-        found = found.get(part, "") if isinstance(found, Mapping) else ""
-    return found if isinstance(found, str) else ""
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
 
 
 def _set(settings: dict[str, Any], name: str, value: Any) -> None:
