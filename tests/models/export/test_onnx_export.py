@@ -220,6 +220,13 @@ def test_masks_of_transformers_are_in_the_graph(family: str, tmp_path: Path) -> 
     assert exported.too_long(texts).tolist() == [2]
 
 
+def test_counts_of_pieces_beside_the_vector(tmp_path: Path) -> None:
+    library = pytest.importorskip("tests.encoders.texts.test_transformer")
+    model = library.model_of_folder(library.save_plain(tmp_path / "plain", "bert"), counted_pieces=5)
+    exported, _ = beside(model, tmp_path / "onnx")
+    same_texts(model, exported)
+
+
 @pytest.mark.parametrize(
     "options", [{"directions": "both"}, {"directions": "both", "pool": "max", "layers": 2}], ids=str
 )
