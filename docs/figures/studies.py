@@ -99,7 +99,7 @@ def page(studies: Sequence[Measured]) -> str:
 def _head(claims: Sequence[JudgedClaim], waiting: int) -> Iterator[str]:
     counts = Counter(one.verdict for one in claims)
     told = (
-        f"{waiting} claims wait for their runs. Of the other {len(claims)}" if waiting else f"Of {len(claims)} claims"
+        f"{len(claims)} of {len(claims) + waiting} claims are measured so far" if waiting else f"{len(claims)} claims"
     )
     yield from (
         "# What holds up",
@@ -107,8 +107,8 @@ def _head(claims: Sequence[JudgedClaim], waiting: int) -> Iterator[str]:
         "This page says which claims about losses and degrees of relevance hold on the same photos, encoders, captions,"
         " epochs and seeds, and which do not.",
         "",
-        f"{told}, {counts['holds']} hold here, {counts['does not show']} do not show, and"
-        f" {counts['contradicted here']} are contradicted.",
+        f"{told}. Holds here: {counts['holds']}. Does not show: {counts['does not show']}. Contradicted here:"
+        f" {counts['contradicted here']}.",
         "",
         "| claim | by | difference | verdict |",
         "| --- | --- | ---: | --- |",
