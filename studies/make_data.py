@@ -8,6 +8,7 @@
   themselves, so that they stand beside wrong pictures. Validation and test captions stay.
 * ``pictures.npz``: a vector of each picture of Flickr8K by the frozen backbone of the studies.
 * ``scenes-1``, ``-5``, ``-25``: generated scenes of which so many neighbouring training pictures show the same things.
+* ``noisy-1``, ``-5``, ``-25``: exact degrees of their training pictures with noise of a standard deviation of 0.2.
 
 Pictures, splits and people's grades are links to the published folder.
 """
@@ -21,20 +22,22 @@ from pathlib import Path
 import numpy as np
 import timm
 import torch
+from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 from safetensors.torch import load_file
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from rungwise.core import digest_of_parts
 from rungwise.data import read
+from rungwise.relevance import Degrees
 from rungwise.relevance.embedding import write_picture_vectors
-from rungwise.scenes import SceneConfig, generate
+from rungwise.scenes import SceneConfig, generate, own_degrees
 
 STUDIES = Path(__file__).parent
 PUBLISHED, MADE = STUDIES / "data" / "flickr8k", STUDIES / "made"
 TOKENS = "Flickr8k.token.txt"
 SHARES, GROUPS = (10, 30, 50), (1, 5, 25)
-PICTURES, SEED = 4000, 0
+PICTURES, SEED, NOISE = 4000, 0, 0.2
 
 
 def captions() -> list[tuple[str, str, str]]:
@@ -121,6 +124,40 @@ def pictures() -> None:
     print(f"{path}: {len(data):,} vectors")
 
 
+class NoisyDegrees(Degrees):
+    """Degrees with normal noise that follows from a seed, within 0..1.
+
+    Args:
+        exact: The degrees.
+        seed: Seed of the noise.
+    """
+
+    def __init__(self, exact: Degrees, seed: int) -> None:
+        super().__init__(exact.shape)
+        self.image_of_caption, self.captions_hash, self._seed = exact.image_of_caption, exact.captions_hash, seed
+        noise = np.random.default_rng(seed).normal(0.0, NOISE, exact.shape)
+        self._matrix = (exact.dense() + noise).clip(0, 1).astype(np.float32)
+
+    def block(self, images: ArrayLike, captions: ArrayLike) -> NDArray[np.float32]:
+        """(len(images), len(captions)) degrees."""
+        return self._matrix[np.ix_(*self.positions(images, captions))]
+
+    def options(self) -> dict[str, float]:
+        """Deviation and seed of the noise."""
+        return {"noise": NOISE, "seed": self._seed}
+
+
+def noisy(group: int) -> None:
+    """Exact degrees of the training scenes with noise."""
+    data = read(MADE / f"scenes-{group}").split("train")
+    exact = own_degrees(MADE / f"scenes-{group}", data)
+    assert exact is not None
+    folder = MADE / f"noisy-{group}"
+    shutil.rmtree(folder, ignore_errors=True)
+    NoisyDegrees(exact, group).save(folder)
+    print(f"{folder}: degrees of {len(data):,} scenes")
+
+
 def main() -> None:
     """Make all of them."""
     one_caption()
@@ -131,6 +168,7 @@ def main() -> None:
         folder = MADE / f"scenes-{group}"
         generate(folder, SceneConfig(pictures=PICTURES, alike=group, seed=SEED))
         print(f"{folder}: {PICTURES:,} scenes")
+        noisy(group)
 
 
 if __name__ == "__main__":
