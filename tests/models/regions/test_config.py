@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from rungwise.core import UserError
+from rungwise.core import UserError, from_plain
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import FeatureConfig, TextFeatureConfig
 from rungwise.encoders.images import ImageConfig
 from rungwise.encoders.texts import BagOfWordsConfig, GRUConfig
 from rungwise.models.regions._scan import SCAN, SCANConfig
+from rungwise.training.config import TrainConfig
 
 WORDS = GRUConfig(word_dimension=3, min_count=1)
 REGIONS = FeatureRows(np.zeros((2, 3, 4), np.float32))
@@ -46,3 +47,10 @@ def test_what_has_no_regions_or_no_words_is_refused_in_one_line(image, text, cap
 def test_a_width_that_is_none_is_refused() -> None:
     with pytest.raises(UserError, match="dimension"):
         SCANConfig(dimension=0)
+
+
+@pytest.mark.parametrize("kind", ["scan", "sgr", "saf", "vsrn", "cvse"])
+def test_counts_of_pieces_are_refused_where_words_are_read(kind):
+    values = {"model": {"kind": kind, "text": {"kind": "transformer", "counted_pieces": 5}}}
+    with pytest.raises(UserError, match=rf"text\.counted_pieces: a model of kind '{kind}' reads vectors of words"):
+        from_plain(TrainConfig, values, "")

@@ -13,7 +13,7 @@ from rungwise.core import STRICT, Size, UserError
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import ImageSide, LinearHead, PictureSide, TextSide, require_words
 from rungwise.encoders.images import ImageConfig
-from rungwise.encoders.texts import GRUConfig
+from rungwise.encoders.texts import GRUConfig, TransformerConfig
 from rungwise.models._encoder_pair import check_regions, config_for_data
 from rungwise.models.io import CONFIG, ModelConfig, ModelFolder
 from rungwise.models.joint import AnyImageSide, AnyTextSide
@@ -38,6 +38,14 @@ class RegionConfig(ModelConfig):
     image: AnyImageSide = field(default_factory=lambda: ImageConfig(pool="regions", l2_normalise=False))
     text: AnyTextSide = field(default_factory=lambda: GRUConfig(directions="both"))
     dimension: Size = 1024
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.text, TransformerConfig) and self.text.counted_pieces:
+            raise UserError(
+                f"text.counted_pieces: a model of kind {self.kind!r} reads vectors of words, beside which no counts"
+                " stand; leave it out"
+            )
 
 
 def region_config_for_data(config: Any, captions: Sequence[str] | FeatureRows, features: FeatureRows | None) -> Any:
