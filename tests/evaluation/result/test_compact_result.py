@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rungwise.core import UserError
 from rungwise.core.formats import as_json
-from rungwise.evaluation import compact_result, compare, evaluate, of_compact
+from rungwise.evaluation import System, compact_result, compare, evaluate, of_compact
 from rungwise.evaluation.result._compact_result import PackedValues
+from rungwise.evaluation.tables import SystemsBlock, systems_table
 
 
 @pytest.fixture
@@ -71,6 +73,19 @@ def test_two_are_compared_as_their_results_are(result):
     )
     plain, small = compare([result, other])["rsum"], compare([through_json(result), through_json(other)])["rsum"]
     assert small.pictures.interval == pytest.approx(plain.pictures.interval)
+
+
+def test_numbers_without_their_values_are_not_compared_and_are_named(result):
+    small = through_json(result)
+    assert not small.has_values("i2t/MeanDegree@5")
+    assert "i2t/MeanDegree@5" not in small.intervals()
+    found = compare([small, small])
+    assert found.without_values == ("i2t/MeanDegree@5", "t2i/MeanDegree@5")
+    assert found.left_out() == ["without values per query, not compared: i2t/MeanDegree@5, t2i/MeanDegree@5"]
+    with pytest.raises(UserError, match="i2t/MeanDegree@5: without values per query in some result; compare other"):
+        compare([small, small], ["i2t/MeanDegree@5"])
+    table = systems_table([SystemsBlock("small", (System("one", (small,)), System("other", (small,))))])
+    assert "MeanDegree@5" in table.to_text()
 
 
 def test_it_is_much_smaller(result):

@@ -136,6 +136,7 @@ class Comparison(InTables, CheckedJson):
         remarks: What else a reader should know of the systems, one line each.
         ends: Methods of where relevance ends, by system, where a measure reads them and they differ; else empty.
         unknown: Names of numbers that all have and whose measures are not known here; they are not compared.
+        without_values: Names of numbers without values per query in some result; they are not compared.
 
     >>> import numpy as np
     >>> from rungwise.evaluation import compare, evaluate
@@ -166,6 +167,7 @@ class Comparison(InTables, CheckedJson):
     remarks: tuple[str, ...] = ()
     ends: Mapping[str, str] | None = None
     unknown: tuple[str, ...] = ()
+    without_values: tuple[str, ...] = ()
 
     def __getitem__(self, name: str | tuple[str, str]) -> Difference:
         """Difference of a number: by its name, and by the name of the system where there are more than two.
@@ -348,6 +350,7 @@ class Comparison(InTables, CheckedJson):
         reasons = {
             "not in all of them, not compared": self.only_in_some,
             "of a measure that is not known here, not compared; name its module (--module)": self.unknown,
+            "without values per query, not compared": self.without_values,
         }
         return [f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names]
 

@@ -117,6 +117,7 @@ def compare(
         tuple(_remarks(given, asked, found, chosen, level)),
         methods if reads_ends else None,
         measured.unknown,
+        measured.without_values,
     )
 
 
@@ -136,6 +137,7 @@ class _Measured:
     asked: list[str]
     common: list[str]
     only_in_some: tuple[str, ...]
+    without_values: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
@@ -143,7 +145,8 @@ def _measured(systems: Sequence[System], names: Iterable[str] | None) -> _Measur
     results = [result for system in systems for result in system.results]
     every = dict.fromkeys(name for result in results for name in result.numbers)
     both = [name for name in every if not any(math.isnan(one.numbers.get(name, math.nan)) for one in results)]
-    common = [name for name in both if is_known(name)]
+    known = [name for name in both if is_known(name)]
+    common = [name for name in known if all(one.has_values(name) for one in results)]
     if not both:
         raise UserError(
             f"{systems[0].name} and {systems[1].name} have no number in common: one has"
@@ -156,13 +159,16 @@ def _measured(systems: Sequence[System], names: Iterable[str] | None) -> _Measur
             ways = [one for one in both if one.partition("/")[2] == name]
             meant = f"; write {' or '.join(ways)}" if ways else f"; in all are {', '.join(both)}"
             raise UserError(f"{name}: has no value in all results{meant}")
+    if bare := [name for name in asked if name in known and name not in common]:
+        raise UserError(f"{', '.join(bare)}: without values per query in some result; compare other numbers")
     if foreign := [name for name in (both if names is None and not common else asked) if name not in common]:
         raise UserError(
             f"{systems[0].name} and {systems[1].name} cannot be compared by {', '.join(foreign)}: not known here; name"
             " the module of the measure (--module), or import it in Python"
         )
     only = tuple(name for name in every if name not in both)
-    return _Measured(asked, common, only, tuple(name for name in both if name not in common))
+    unknown = tuple(name for name in both if name not in known)
+    return _Measured(asked, common, only, tuple(name for name in known if name not in common), unknown)
 
 
 def _primary(given: str | None, asked: Sequence[str]) -> str:

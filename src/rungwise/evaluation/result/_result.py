@@ -17,7 +17,7 @@ from rungwise.core.formats import IN_FILE, AlteredError, JsonForm, Number, as_js
 from rungwise.core.output import InTables, TextTable, frame_of, in_few_lines, one_line, some_of
 from rungwise.evaluation._protocols import WRITTEN_FOR
 from rungwise.evaluation.judgements import JudgementRecord
-from rungwise.evaluation.result._result_file import OfQueries, check, checksum, values_of
+from rungwise.evaluation.result._result_file import OfQueries, check, checksum, measure_named, terms_of_total, values_of
 from rungwise.evaluation.statistics import (
     WAYS,
     WORDS,
@@ -182,6 +182,18 @@ class Result(InTables, JsonForm):
         """Whether the result holds values per query, which intervals and comparisons need."""
         return bool(self._per_query and self._image_of_query)
 
+    def has_values(self, name: str) -> bool:
+        """Whether the result holds the values per query that a number is made of.
+
+        >>> from rungwise.evaluation._evaluate import evaluate
+        >>> result = evaluate(similarity=np.eye(2), image_of_caption=[0, 1], measures=["rsum"])
+        >>> result.has_values("rsum"), result.has_values("i2t/R@1"), result.has_values("i2t/MedR")
+        (True, True, False)
+        """
+        measure = measure_named(name)
+        terms = terms_of_total(measure) if isinstance(measure, Total) else [name]
+        return all(one in self._per_query for one in terms)
+
     def image_of_query(self, direction: str) -> NDArray[np.int64]:
         """(queries,) position of the image that each query is, or was written for, ordered as :meth:`per_query`.
 
@@ -211,9 +223,10 @@ class Result(InTables, JsonForm):
         """Bootstrap intervals of several numbers from the same draws; fails as :meth:`interval`.
 
         Where every query has the smallest or the largest value, such as R@1 of 0 or of 100, the interval is Wilson's.
-        By default these are all numbers but those of measures that are not known here.
+        By default these are all numbers that have values per query, of measures that are known here.
         """
-        asked = filter(is_known, self.numbers) if names is None else names
+        own = (name for name in self.numbers if is_known(name) and self.has_values(name))
+        asked = own if names is None else names
         found = bootstrap([self], list(asked), draws, seed)
         return {name: interval_of_number(self, name, values[0], level) for name, values in found.items()}
 

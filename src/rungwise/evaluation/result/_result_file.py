@@ -187,8 +187,13 @@ def _check_bounds(name: str, values: NDArray[np.float64], bounds: tuple[float, f
 
 def terms_in(total: Total, numbers: Mapping[str, float]) -> list[str]:
     """Names of the numbers that a sum adds up; empty where one of them was not measured."""
-    terms = [f"{way}/{term}" for way in DIRECTIONS for term in total.terms]
+    terms = terms_of_total(total)
     return terms if all(term in numbers for term in terms) else []
+
+
+def terms_of_total(total: Total) -> list[str]:
+    """Names of the numbers that a sum adds up."""
+    return [f"{way}/{term}" for way in DIRECTIONS for term in total.terms]
 
 
 def number_of(measure: Measure, values: NDArray[np.float64], found: Parts, name: str) -> float:

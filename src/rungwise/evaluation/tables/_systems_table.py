@@ -182,7 +182,9 @@ def _compared(
     both = [
         name
         for name in names
-        if is_known(name) and not any(math.isnan(one.numbers.get(name, math.nan)) for one in results)
+        if is_known(name)
+        and not any(math.isnan(one.numbers.get(name, math.nan)) for one in results)
+        and all(one.has_values(name) for one in results)
     ]
     if len(systems) < 2 or not both:
         return None
