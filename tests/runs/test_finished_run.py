@@ -7,7 +7,7 @@ import pytest
 
 from rungwise.core import UserError, to_plain
 from rungwise.evaluation import evaluate
-from rungwise.runs import FinishedRun, find_runs
+from rungwise.runs import FinishedRun, find_runs, systems_of
 from rungwise.training.config import TrainConfig
 
 
@@ -40,6 +40,18 @@ def test_it_is_known_by_what_it_says(kept, tmp_path):
     assert not FinishedRun.is_one(tmp_path / "missing.json")
     other.with_suffix(".txt").write_bytes(kept.read_bytes())
     assert not FinishedRun.is_one(other.with_suffix(".txt"))
+
+
+def test_runs_of_other_data_are_other_systems(tmp_path):
+    """Their files do not say where the data lay."""
+    settings = to_plain(TrainConfig(epochs=(1,), learning_rates=(1e-3,)))
+    for name, data_hash in (("clean", "a"), ("noisy", "b")):
+        for seed in (0, 1):
+            (tmp_path / name).mkdir(exist_ok=True)
+            record = {"settings": {**settings, "seed": seed}, "data_hash": data_hash}
+            FinishedRun.of(record, (), {}).to_json(tmp_path / name / f"seed-{seed}.json")
+    runs, _ = find_runs([tmp_path])
+    assert [(one.name, len(one.runs)) for one in systems_of(runs)] == [("clean", 2), ("noisy", 2)]
 
 
 @pytest.mark.parametrize(

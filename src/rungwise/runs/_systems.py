@@ -38,12 +38,14 @@ class RunWithResults:
         config: Configuration of the run.
         results: Results of its model, where it was evaluated.
         epochs: Numbers of its epochs where a file is left; None where the folder has them.
+        data_hash: Hash of the data where a file is left, which does not say where they lay.
     """
 
     folder: Path
     config: AnyRunConfig
     results: tuple[Result, ...]
     epochs: tuple[Mapping[str, Any], ...] | None = None
+    data_hash: str = ""
 
     __repr__ = short_repr
 
@@ -109,7 +111,11 @@ def _read(place: Path) -> RunWithResults:
         return RunWithResults(place, load_run_config(place / CONFIG), results)
     finished = FinishedRun.from_json(place)
     return RunWithResults(
-        place.with_suffix(""), finished.config(place), tuple(finished.measured.values()), finished.history
+        place.with_suffix(""),
+        finished.config(place),
+        tuple(finished.measured.values()),
+        finished.history,
+        str(finished.record.get("data_hash", "")),
     )
 
 
@@ -121,7 +127,7 @@ def systems_of(runs: Sequence[RunWithResults]) -> tuple[SystemRuns, ...]:
     groups: dict[tuple[str, int], list[RunWithResults]] = {}
     seen: Counter[tuple[str, int]] = Counter()
     for run in runs:
-        what = _settings(run.config)
+        what = _settings(run.config) + run.data_hash
         again = seen[what, run.config.seed]
         seen[what, run.config.seed] += 1
         groups.setdefault((what, again), []).append(run)
