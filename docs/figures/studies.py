@@ -78,7 +78,7 @@ class Measured:
 
     def seconds(self) -> float:
         """Seconds that all epochs took, those of trials too."""
-        trained = sum(_seconds(run) for own in self.runs.values() for run in own)
+        trained = sum(run.seconds for own in self.runs.values() for run in own)
         return trained + sum(trial.seconds for one in self.record.searches.values() for trial in one.trials)
 
     def machines(self) -> list[str]:
@@ -198,10 +198,6 @@ def _values(runs: Sequence[Sequence[Result]], name: str) -> list[float]:
 
 def _unit(runs: Sequence[Sequence[Result]], name: str) -> str:
     return next(result.units[name] for result in runs[0] if name in result)
-
-
-def _seconds(run: FinishedRun) -> float:
-    return sum(float(one.get("seconds", 0.0)) + float(one.get("validation_seconds", 0.0)) for one in run.history)
 
 
 def main() -> None:

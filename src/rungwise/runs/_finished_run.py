@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -64,6 +64,11 @@ class FinishedRun(CheckedJson):
         except (OSError, UserError):
             return False
 
+    @property
+    def seconds(self) -> float:
+        """Seconds that its epochs took, with their validation."""
+        return seconds_of(self.history)
+
     @cached_property
     def measured(self) -> Mapping[str, Result]:
         """Results by the hash of their question."""
@@ -81,3 +86,8 @@ class FinishedRun(CheckedJson):
         if not isinstance(self.record.get("settings"), Mapping):
             raise ValueError("its record has no settings")
         self.measured  # noqa: B018, results that are damaged are refused at once
+
+
+def seconds_of(history: Iterable[Mapping[str, Any]]) -> float:
+    """Seconds that epochs took, with their validation."""
+    return sum(float(one.get("seconds", 0.0)) + float(one.get("validation_seconds", 0.0)) for one in history)

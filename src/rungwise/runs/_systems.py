@@ -157,13 +157,18 @@ def _settings(config: AnyRunConfig) -> str:
     """Digest of the settings that change what is trained."""
     plain = to_plain(config)
     for name in SAME_NUMBERS:
-        *groups, last = name.split(".")
-        part: Any = plain
-        for group in groups:
-            part = part.get(group, {})
-        if isinstance(part, Mapping):
-            part.pop(last, None)  # type: ignore[attr-defined]
+        take_out(plain, name)
     return digest_of_json(plain)
+
+
+def take_out(settings: dict[str, Any], name: str) -> None:
+    """Remove a setting by its dotted name, where it is there."""
+    *groups, last = name.split(".")
+    part: Any = settings
+    for group in groups:
+        part = part.get(group, {})
+    if isinstance(part, dict):
+        part.pop(last, None)
 
 
 def _names(groups: Sequence[Sequence[RunWithResults]]) -> list[str]:

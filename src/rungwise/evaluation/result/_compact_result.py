@@ -100,7 +100,7 @@ def compact_result(result: Result) -> dict[str, Any]:
     packed, numbers = {}, dict(result.numbers)
     for name in numbers:
         measure = measure_named(name)
-        if isinstance(measure, Measure) and measure.parts == 1:
+        if isinstance(measure, Measure) and measure.parts == 1 and result.has_values(name):
             packed[name] = PackedValues.of(result.per_query(name), _PARTS_OF_ONE[measure.unit])
             numbers[name] = number_of(measure, packed[name].values(), result, name)
     for name in numbers:

@@ -15,7 +15,7 @@ from rungwise.jobs.sources import degrees
 from rungwise.jobs.studies._all_runs import TEST, AllRuns
 from rungwise.relevance.config import names_source, source_config
 from rungwise.runs import keep_result
-from rungwise.runs.study import RUN_RECORD, PlannedRun, StudyConfig, StudyQuestion, StudyRun, keep_as_file
+from rungwise.runs.study import RUN_RECORD, PlannedRun, StudyConfig, StudyQuestion, StudyRun
 from rungwise.training import MODEL
 from rungwise.training.config import Choice
 
@@ -72,14 +72,6 @@ class StudyAnswers:
         answers = {**record.answers, asked: path.relative_to(run.folder).as_posix()}
         replace(record, answers=answers).write(run.folder)
         return result
-
-    def keep_alone(self, run: PlannedRun) -> None:
-        """Keep what was measured of a run in one file, and remove its folder."""
-        record = StudyRun.read(run.folder)
-        if record is None:
-            return
-        results = {asked: Result.from_json(run.folder / place) for asked, place in record.answers.items()}
-        keep_as_file(run, results)
 
     def of_evaluation(self, run: PlannedRun, opens: bool) -> list[Result]:
         """The answers to what the study asks of the test split; as long as that stays closed, those on validation."""

@@ -34,6 +34,7 @@ from rungwise.runs.study import (
     TriedSettings,
     best_trial,
     judged_claims,
+    keep_as_file,
     one_kind,
     opened_for_others,
     remaining_seconds,
@@ -135,26 +136,30 @@ class StudyWork:
 
     def _trials(self) -> list[PlannedRun]:
         """The trials of all arms; where results alone are kept, those of arms whose choice is not written down yet."""
-        arms = [
-            arm
-            for arm in self.study.all_arms
-            if self.study.keep == "runs" or self._known_choice(arm) is None or self.asked.again
+        return [
+            run for arm in self.study.all_arms if self._kept_choice(arm) is None for run in self._runs.trial_runs(arm)
         ]
-        return [run for arm in arms for run in self._runs.trial_runs(arm)]
 
     def _measures_at_once(self, systems: Mapping[str, Sequence[PlannedRun]]) -> bool:
         """Whether each run is tested as it ends, because its model is not kept and no winner is to be chosen."""
-        has_test = all(TEST in self._runs.split_data(run.config).splits for own in systems.values() for run in own)
-        return self.study.keep == "results" and self.study.test == "arms" and has_test
+        return self.study.keep == "results" and self.study.test == "arms" and not self._without_test(systems)
+
+    def _without_test(self, systems: Mapping[str, Sequence[PlannedRun]]) -> list[str]:
+        """The systems whose data have no test split."""
+        return [
+            name
+            for name, own in systems.items()
+            if any(TEST not in self._runs.split_data(run.config).splits for run in own)
+        ]
 
     def _keep_trial(self, run: PlannedRun) -> None:
         if self.study.keep == "results":
             self._answers.of(run, self._chooses().question, run.config.data.validation)
-            self._answers.keep_alone(run)
+            keep_as_file(run)
 
     def _keep_tested(self, run: PlannedRun) -> None:
         self._answers.of_evaluation(run, opens=True)
-        self._answers.keep_alone(run)
+        keep_as_file(run)
 
     def _train(self, runs: Sequence[PlannedRun], ended: Callable[[PlannedRun], None] | None = None) -> None:
         """Train what is missing of some runs; ``ended`` is called with each one that is done and has its model."""
@@ -215,6 +220,10 @@ class StudyWork:
             return None
         return kept.values if kept.measure == self._chooses().choice.name else None
 
+    def _kept_choice(self, arm: StudyArm) -> Mapping[str, Any] | None:
+        """The choice that needs no trials any more, since it is written down and results alone are kept."""
+        return None if self.study.keep == "runs" or self.asked.again else self._known_choice(arm)
+
     def _chooses(self) -> Any:
         assert self.study.search is not None
         return self.study.search
@@ -224,8 +233,8 @@ class StudyWork:
         runs, trials = self._runs.trial_runs(arm), trials_of(self.study, arm)
         if not runs:
             return {}
-        if self.study.keep == "results" and not self.asked.again and (known := self._known_choice(arm)) is not None:
-            return known
+        if (kept := self._kept_choice(arm)) is not None:
+            return kept
         if not all(self._is_done(run) for run in runs):
             return None
         search = self._chooses()
@@ -261,11 +270,7 @@ class StudyWork:
         """Measure systems on the test split, or on validation where that stays closed, and write the tables."""
         winner = self._answers.winner(systems) if self.study.test == "winner" and opens else ""
         asked = {winner: systems[winner]} if winner else dict(systems)
-        without = [
-            name
-            for name, own in asked.items()
-            if any(TEST not in self._runs.split_data(run.config).splits for run in own)
-        ]
+        without = self._without_test(asked)
         if opens and without:
             notes.append("no test split in the data: nothing was tested")
         opens = opens and not without
@@ -274,7 +279,7 @@ class StudyWork:
         results = {name: [self._answers.of_evaluation(run, opens) for run in own] for name, own in asked.items()}
         if self.study.keep == "results" and not (self.stopped or self.failed):
             for run in (run for own in systems.values() for run in own if run.folder.is_dir()):
-                self._answers.keep_alone(run)
+                keep_as_file(run)
         compared = self._of_one_kind(asked, notes)
         notes += self._of_versions(asked)
         notes += opened_for_others(self.record)

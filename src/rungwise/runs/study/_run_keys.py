@@ -14,7 +14,7 @@ from rungwise.data import ImageCaptions
 from rungwise.models import load
 from rungwise.relevance import load as load_degrees
 from rungwise.relevance.config import names_source
-from rungwise.runs._systems import SAME_NUMBERS
+from rungwise.runs._systems import SAME_NUMBERS, take_out
 from rungwise.training.config import TrainConfig
 from rungwise.training.engine import differing, started_from
 
@@ -74,10 +74,10 @@ def identity_of_run(config: TrainConfig, data_hash: str) -> RunIdentity:
     settings = to_plain(config)
     for name in SAME_NUMBERS:
         if name != "seed":
-            _taken_out(settings, name)
+            take_out(settings, name)
     for name, without_effect in _LATER.items():
         if _value_at(settings, name) == without_effect:
-            _taken_out(settings, name)
+            take_out(settings, name)
     files = {}
     for name in _OF_FILES:
         if (digest := _digest_of(name, _value(settings, name))) is not None:
@@ -132,10 +132,3 @@ def _set(settings: dict[str, Any], name: str, value: Any) -> None:
     for part in groups:
         settings = settings[part]
     settings[last] = value
-
-
-def _taken_out(settings: dict[str, Any], name: str) -> None:
-    *groups, last = name.split(".")
-    for part in groups:
-        settings = settings.get(part, {})
-    settings.pop(last, None)

@@ -180,8 +180,7 @@ class StudyClaim:
     __repr__ = short_repr
 
     def __post_init__(self) -> None:
-        _checked_choice(self.measure, "full", f"claims: {self.name}")
-        chosen = Choice(self.measure).chosen
+        chosen = _checked_choice(self.measure, "full", f"claims: {self.name}").chosen
         if chosen.direction is None and isinstance(chosen.measure, Measure):
             raise UserError(
                 f"claims: {self.name}: {self.measure} is a number of each direction; write i2t/{self.measure} or"
@@ -446,10 +445,10 @@ def _opened(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str
     return found
 
 
-def _checked_choice(measure: str, protocol: str, where: str) -> None:
-    """Refuse a measure or protocol that is not known."""
+def _checked_choice(measure: str, protocol: str, where: str) -> Choice:
+    """A choice by a measure; one that is not known, or whose protocol is not, is refused."""
     try:
-        Choice(measure, protocol)
+        return Choice(measure, protocol)
     except UserError as error:
         raise UserError(f"{where}: {str(error).removeprefix('snapshot.')}") from None
 

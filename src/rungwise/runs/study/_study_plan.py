@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -15,7 +15,7 @@ from rungwise.core.disk.locks import LOCKS
 from rungwise.core.disk.staging import is_draft
 from rungwise.core.output import short_repr
 from rungwise.evaluation import Result
-from rungwise.runs._finished_run import FinishedRun
+from rungwise.runs._finished_run import FinishedRun, seconds_of
 from rungwise.runs._results import RESULTS, is_run_folder
 from rungwise.runs.study._run_keys import RunIdentity, changes
 from rungwise.runs.study._study_record import RUN_RECORD, StudyRun
@@ -86,7 +86,7 @@ class PlannedRun:
         if (finished := self.finished()) is not None:
             self._check_key(StudyRun.of_plain(finished.record), self.file, again=again)
             if finished.record.get("key") == self.identity.key:
-                return StudyRunState("done", len(finished.history), _seconds(finished.history))
+                return StudyRunState("done", len(finished.history), finished.seconds)
         if not self.folder.exists():
             return StudyRunState("missing")
         if not self.folder.is_dir():
@@ -103,7 +103,7 @@ class PlannedRun:
         if record.key != self.identity.key:
             return StudyRunState("missing")
         history = history_of(self.folder)
-        epoch, seconds = len(history), _seconds(history)
+        epoch, seconds = len(history), seconds_of(history)
         if record.finished and is_run_folder(self.folder):
             return StudyRunState("done", epoch, seconds)
         if is_begun(self.folder):
@@ -117,7 +117,10 @@ class PlannedRun:
 
     def finished(self) -> FinishedRun | None:
         """What that file holds; None where there is none."""
-        return FinishedRun.from_json(self.file) if is_regular(self.file) else None
+        if not is_regular(self.file):
+            return None
+        now = self.file.stat()
+        return _finished(self.file, now.st_mtime_ns, now.st_size)
 
     def record(self) -> StudyRun | None:
         """What the study keeps of it, in its file or in its folder; None where it was not begun."""
@@ -136,6 +139,12 @@ class PlannedRun:
         )
 
 
+@lru_cache(maxsize=8)
+def _finished(file: Path, changed: int, size: int) -> FinishedRun:
+    """What a file holds; one that was not changed since is not read again, since several questions are asked of it."""
+    return FinishedRun.from_json(file)
+
+
 def remove_run(run: PlannedRun) -> None:
     """Remove the run with other settings that stands in the place of a run; one with the same settings stays.
 
@@ -150,20 +159,17 @@ def remove_run(run: PlannedRun) -> None:
     _remove_folder(run.folder)
 
 
-def keep_as_file(run: PlannedRun, results: Mapping[str, Result]) -> None:
+def keep_as_file(run: PlannedRun) -> None:
     """Write the file of a finished run and what was measured, then remove its folder with the model.
 
-    Args:
-        run: The run, which is done.
-        results: Results by the hash of their question.
-
     Raises:
-        UserError: If there are files in its folder that no run writes.
+        UserError: If a result cannot be read, or there are files in its folder that no run writes.
     """
     record = StudyRun.read(run.folder)
-    assert record is not None, "a run that is done has its record"
-    plain = to_plain(replace(record, answers={}))
-    FinishedRun.of(plain, history_of(run.folder), results).to_json(run.file)
+    if record is None:
+        return
+    results = {asked: Result.from_json(run.folder / place) for asked, place in record.answers.items()}
+    FinishedRun.of(to_plain(replace(record, answers={})), history_of(run.folder), results).to_json(run.file)
     _remove_folder(run.folder)
 
 
@@ -208,8 +214,3 @@ def history_of(folder: Path) -> tuple[Mapping[str, Any], ...]:
     return tuple(
         parse_json(line, path) for path in paths if path.exists() for line in read_text(path, "text_bytes").splitlines()
     )
-
-
-def _seconds(history: Iterable[Mapping[str, Any]]) -> float:
-    """Seconds that epochs took, with their validation."""
-    return sum(float(one.get("seconds", 0.0)) + float(one.get("validation_seconds", 0.0)) for one in history)
