@@ -274,7 +274,8 @@ def _holds_runs(given: str | os.PathLike[str]) -> bool:
             own = list(entries)
     except OSError:  # find_runs says why
         return True
-    if any(one.is_dir() or FinishedRun.is_one(Path(one.path)) for one in own):
+    places = [Path(one.path) for one in own]  # whose is_dir answers for a link to itself, too
+    if any(one.is_dir() or FinishedRun.is_one(one) for one in places):
         return True
     return not any(one.name.endswith(".json") for one in own)
 
