@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
-from rungwise.core.output import format_duration
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
 from rungwise.evaluation import Result
 from rungwise.evaluation.comparison import signed
 from rungwise.evaluation.statistics import number_text
@@ -22,6 +24,7 @@ from rungwise.runs.study import JudgedClaim, StudyConfig, StudyRecord, judged_cl
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "studies"
 PAGE = ROOT / "docs" / "explanation" / "held" / "what-holds-up.md"
+IMAGES = ROOT / "docs" / "images"
 
 NAMES = ("losses-flickr8k",)
 """Studies in the order in which the page has them."""
@@ -38,6 +41,10 @@ COLUMNS = {
     "t2i/ECE": "ECE",
 }
 """Numbers of the table of systems, and the heads of their columns."""
+
+DRAWN = ("rsum", "t2i/nDCG@10", "t2i/CS@100", "t2i/JudgedAP(t=0.5)")
+"""Numbers of the figure, a panel each."""
+COLOURS = ("#2b6cb0", "#c05621", "#3a8f63")
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ def page(studies: Sequence[Measured]) -> str:
     """The page as Markdown."""
     claims = {study.name: study.claims() for study in studies}
     waiting = sum(len(study.study.claims) - len(claims[study.name]) for study in studies)
-    lines = [*_head([one for own in claims.values() for one in own], waiting)]
+    lines = [*_head([one for own in claims.values() for one in own], waiting), *_took(studies)]
     lines += [line for study in studies for line in _section(study, claims[study.name])]
     return "\n".join(lines) + "\n"
 
@@ -131,6 +138,26 @@ def _head(claims: Sequence[JudgedClaim], waiting: int) -> Iterator[str]:
     )
 
 
+def _took(studies: Sequence[Measured]) -> Iterator[str]:
+    yield from (
+        "",
+        "What it took, on two cores with a training on each:",
+        "",
+        "| study | systems | trainings | hours of a core | machine |",
+        "| --- | ---: | ---: | ---: | --- |",
+    )
+    for one in studies:
+        trials = sum(len(search.trials) for search in one.record.searches.values())
+        cells = (
+            f"`{one.name}`",
+            _counted(one),
+            f"{trials + sum(map(len, one.runs.values()))}, {trials} of them trials",
+            f"{one.seconds() / 3600:.1f}",
+            "; ".join(one.machines()),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
 def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
     study = measured.study
     yield from (
@@ -142,12 +169,14 @@ def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]
         f"cd studies; rungwise study {measured.name}.yaml --jobs 2",
         "```",
         "",
-        f"{_counted(measured)} with {len(study.seeds)} seeds each, {format_duration(measured.seconds())} of"
-        f" training, trials included ({'; '.join(measured.machines())}).",
+        f"{_counted(measured)} systems with {len(study.seeds)} seeds each.",
     )
     for one in claims:
         yield from _claim(one)
-    yield from ("", "### All systems", "", "Mean and standard deviation over seeds, test split.", "")
+    yield from ("", "### All systems", "")
+    yield f"![{study.about.rstrip('.')}: four measures of every system](../../images/held-{measured.name}.svg)"
+    yield from ("", "A point is a training, a bar the mean of its seeds.", "")
+    yield from ("Mean and standard deviation over seeds, test split:", "")
     yield from _systems(measured)
     yield from ("", "### What was searched", "", "| system | trials | chosen on validation |", "| --- | ---: | --- |")
     for name, search in measured.record.searches.items():
@@ -157,7 +186,7 @@ def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]
 
 def _counted(measured: Measured) -> str:
     done, every = len(measured.runs), len(measured.study.systems())
-    return f"{done} systems" if done == every else f"{done} of {every} systems so far,"
+    return f"{done}" if done == every else f"{done} of {every}"
 
 
 def _claim(one: JudgedClaim) -> Iterator[str]:
@@ -200,9 +229,41 @@ def _unit(runs: Sequence[Sequence[Result]], name: str) -> str:
     return next(result.units[name] for result in runs[0] if name in result)
 
 
+def figure(measured: Measured) -> Figure:
+    """Four measures of every training: a row for each arm, a colour for each point of the grid."""
+    results = measured.results
+    arms = list(dict.fromkeys(name.partition("/")[0] for name in results))
+    points = list(dict.fromkeys(name.partition("/")[2] for name in results))
+    drawn = Figure(figsize=(9.6, 1.0 + 0.3 * len(arms)), layout="constrained")
+    panels = drawn.subplots(1, len(DRAWN), sharey=True)
+    for panel, name in zip(panels, DRAWN, strict=True):
+        panel.set_title(COLUMNS[name], fontsize=10)
+        panel.grid(axis="x", alpha=0.3)
+        panel.tick_params(labelsize=8)
+        for system, runs in results.items():
+            arm, _, point = system.partition("/")
+            colour, place = COLOURS[points.index(point) % len(COLOURS)], arms.index(arm)
+            values = _values(runs, name)
+            panel.plot(values, [place] * len(values), "o", markersize=4, alpha=0.5, color=colour, markeredgewidth=0)
+            panel.plot([mean(values)], [place], "|", markersize=12, color=colour, label=point)
+    panels[0].set_yticks(range(len(arms)), arms, fontsize=9)
+    panels[0].invert_yaxis()
+    if points[1:]:
+        handles, labels = panels[0].get_legend_handles_labels()
+        of_labels = dict(zip(labels, handles, strict=True))
+        drawn.legend(
+            of_labels.values(), of_labels, loc="outside lower center", ncols=len(points), fontsize=9, frameon=False
+        )
+    return drawn
+
+
 def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page([Measured.read(name) for name in NAMES]), encoding="utf-8")
+    """Write the page and draw its figures."""
+    mpl.rcParams.update({"svg.hashsalt": "rungwise", "svg.fonttype": "none", "font.family": "sans-serif"})
+    studies = [Measured.read(name) for name in NAMES]
+    PAGE.write_text(page(studies), encoding="utf-8")
+    for one in studies:
+        figure(one).savefig(IMAGES / f"held-{one.name}.svg", metadata={"Date": None})
     print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 
