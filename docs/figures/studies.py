@@ -19,7 +19,7 @@ from rungwise.evaluation import Result
 from rungwise.evaluation.comparison import signed
 from rungwise.evaluation.statistics import number_text
 from rungwise.runs import FinishedRun
-from rungwise.runs.study import JudgedClaim, StudyConfig, StudyRecord, judged_claims, load_study
+from rungwise.runs.study import JudgedClaim, StudyClaim, StudyConfig, StudyRecord, judged_claims, load_study
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "studies"
@@ -173,6 +173,7 @@ def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]
     )
     for one in claims:
         yield from _claim(one)
+    yield from _leaders(measured)
     yield from ("", "### All systems", "")
     yield f"![{study.about.rstrip('.')}: four measures of every system](../../images/held-{measured.name}.svg)"
     yield from ("", "A point is a training, a bar the mean of its seeds.", "")
@@ -203,6 +204,30 @@ def _claim(one: JudgedClaim) -> Iterator[str]:
         yield f"| over {test.count:,} {test.over} | {low} .. {high}, p {test.p_text()} |"
     if claim.explains:
         yield f"| what could explain a difference | {claim.explains} |"
+
+
+def _leaders(measured: Measured) -> Iterator[str]:
+    """For each point of the grid: the highest mean of each drawn number, and the systems not told apart from it."""
+    yield from (
+        "",
+        "### What led",
+        "",
+        "The system with the highest mean, and those that the rule above does not tell apart from it. A leader is named"
+        " after its numbers were seen, which flatters it.",
+        "",
+        "| among | by | highest mean | not told apart from it |",
+        "| --- | --- | --- | --- |",
+    )
+    results = measured.results
+    for point in dict.fromkeys(name.partition("/")[2] for name in results):
+        own = {name: runs for name, runs in results.items() if name.partition("/")[2] == point}
+        for number in DRAWN:
+            means = {name: mean(_values(runs, number)) for name, runs in own.items()}
+            leader = max(means, key=means.__getitem__)
+            against = [StudyClaim(one, "", leader, one, number) for one in own if one != leader]
+            alike = [f"`{one.claim.than}`" for one in judged_claims(against, own) if one.verdict == "does not show"]
+            value = number_text(means[leader], _unit(own[leader], number))
+            yield f"| {point or 'all'} | {COLUMNS[number]} | `{leader}` {value} | {', '.join(alike) or 'none'} |"
 
 
 def _systems(measured: Measured) -> Iterator[str]:
