@@ -16,7 +16,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from rungwise.evaluation import Result
-from rungwise.evaluation.comparison import signed
+from rungwise.evaluation.comparison import bounds_texts, signed
 from rungwise.evaluation.statistics import number_text
 from rungwise.runs import FinishedRun
 from rungwise.runs.study import JudgedClaim, StudyClaim, StudyConfig, StudyRecord, judged_claims, load_study
@@ -200,7 +200,7 @@ def _claim(one: JudgedClaim) -> Iterator[str]:
     told = f"`{claim.than}` {first}, `{claim.better}` {second}: {signed(difference.difference, difference.unit)}"
     yield f"| measured, {claim.measure} | {told} |"
     for test in difference.tests:
-        low, high = (signed(bound, difference.unit) for bound in test.interval)
+        low, high = bounds_texts(test.interval, difference.unit)
         yield f"| over {test.count:,} {test.over} | {low} .. {high}, p {test.p_text()} |"
     if claim.explains:
         yield f"| what could explain a difference | {claim.explains} |"

@@ -7,6 +7,7 @@ import pytest
 from rungwise.core import MissingExtraError
 from rungwise.evaluation import Provenance, evaluate
 from rungwise.jobs.studies._study_files import TABLES, study_table, write_curves, write_table
+from rungwise.runs import FinishedRun
 from rungwise.runs.study import PlannedRun, RunIdentity
 from rungwise.training.config import TrainConfig
 
@@ -58,6 +59,17 @@ def test_curves_are_drawn_by_what_the_runs_hold_and_by_the_settings_that_differ(
     assert [one.name for one in written] == ["curves.svg", "curves-by-data.share.svg"]
     assert all(one.read_text().startswith("<?xml") for one in written)
     assert missing == ""
+
+
+def test_epochs_are_drawn_of_runs_of_which_a_file_is_left(tmp_path):
+    systems = {"max": [replace(planned("max", seed, 1.0), folder=tmp_path / f"seed-{seed}") for seed in (0, 1)]}
+    history = tuple({"epoch": epoch, "loss": 1 / epoch, "rsum": 10.0 * epoch} for epoch in (1, 2))
+    for run in systems["max"]:
+        assert run.finished() is None
+        FinishedRun.of({"settings": {}}, history, {}).to_json(run.file)
+    written, missing = write_curves(tmp_path, systems, {"max": RESULTS["sum"]}, [])
+    assert (len(written), missing) == (1, "")
+    assert "Training by epoch" in written[0].read_text()
 
 
 def test_what_cannot_be_drawn_is_said(tmp_path, monkeypatch):

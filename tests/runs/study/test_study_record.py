@@ -77,6 +77,14 @@ def test_what_was_chosen_after_the_test_split_was_seen_is_said():
     )
 
 
+def test_systems_with_the_same_change_are_said_together():
+    systems = [f"arm-{number}" for number in range(40)]
+    then, now = ({name: {"precision": word} for name in systems} for word in ("auto", "float32"))
+    record = StudyRecord().opened(Opening("2026-01-02", (0,), then)).opened(Opening("2026-01-03", (0,), now))
+    (line,) = opened_for_others(record)
+    assert line.endswith("arm-9, arm-10, ... (40): precision: 'auto' then, 'float32' now")
+
+
 def test_a_choice_that_was_taken_back_is_said_too():
     one, other = Opening("2026-01-02", (0,), {"a": {"x": 1}}), Opening("2026-01-03", (0,), {"a": {"x": 2}})
     record = StudyRecord().opened(one).opened(other).opened(replace(one, date="2026-01-04"))

@@ -6,6 +6,7 @@ from ._comparison import ComparedSystem as ComparedSystem
 from ._comparison import Comparison as Comparison
 from ._comparison import Difference as Difference
 from ._comparison import QueryChanges as QueryChanges
+from ._comparison import bounds_texts as bounds_texts
 from ._comparison import label_of as label_of
 from ._comparison import signed as signed
 from ._comparison_text import comparison_text as comparison_text

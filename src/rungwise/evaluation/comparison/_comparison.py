@@ -23,6 +23,7 @@ BETTER: Verdict = "better"
 WORSE: Verdict = "worse"
 NOT_SHOWN: Verdict = "no difference shown"
 _FEW = 8
+_ROUNDING = 1e-9
 """Number of numbers that a comparison prints in a session."""
 
 
@@ -397,6 +398,22 @@ def signed(value: float, unit: str) -> str:
     return f"+{text}" if value > 0 and text.strip("0.") else text
 
 
+def bounds_texts(interval: Sequence[float], unit: str) -> tuple[str, str]:
+    """Both bounds of an interval of differences with their signs; one that is not 0 does not print as 0.
+
+    >>> bounds_texts((0.031, 0.24), "percent"), bounds_texts((-1.25, 0.0), "percent")
+    (('+0.03', '+0.2'), ('-1.2', '0.0'))
+    """
+    low, high = (_with_a_digit(bound, signed(bound, unit)) for bound in interval)
+    return low, high
+
+
+def _with_a_digit(value: float, text: str) -> str:
+    if text.strip("0.") or abs(value) < _ROUNDING:
+        return text
+    return f"{value:+.{math.ceil(-math.log10(abs(value)))}f}"
+
+
 def pair_head(comparison: Comparison, pair: Sequence[Difference]) -> list[str]:
     """Columns of the table of two systems."""
     first, second = comparison.label(pair[0].baseline), comparison.label(pair[0].system)
@@ -417,7 +434,7 @@ def pair_cells(comparison: Comparison, pair: Sequence[Difference]) -> list[list[
             if test is None:
                 row += ["-", "-"]
                 continue
-            low, high = (signed(bound, one.unit) for bound in test.interval)
+            low, high = bounds_texts(test.interval, one.unit)
             row += [f"{low}..{high}", test.p_text() + ("*" if star and test.shows(comparison.level) else " ")]
         rows.append(row)
     return rows

@@ -59,6 +59,11 @@ def write_table(out: Path, table: ResultTable) -> tuple[Path, ...]:
     return tuple(paths)
 
 
+def _with_results(run: PlannedRun, results: Sequence[Result]) -> RunWithResults:
+    finished = run.finished()
+    return RunWithResults(run.folder, run.config, tuple(results), None if finished is None else finished.history)
+
+
 def write_curves(
     out: Path,
     systems: Mapping[str, Sequence[PlannedRun]],
@@ -72,16 +77,7 @@ def write_curves(
     """
     from rungwise.runs.curves import draw
 
-    runs = [
-        SystemRuns(
-            name,
-            tuple(
-                RunWithResults(run.folder, run.config, tuple(of_run))
-                for run, of_run in zip(systems[name], own, strict=True)
-            ),
-        )
-        for name, own in results.items()
-    ]
+    runs = [SystemRuns(name, tuple(map(_with_results, systems[name], own))) for name, own in results.items()]
     written, missing = [], ""
     for name, by in ((_CURVES, ""), *((f"curves-by-{one}.svg", one) for one in settings)):
         try:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rungwise.core.output import TextTable, short_repr
 from rungwise.evaluation import Difference, Result, System, compare
-from rungwise.evaluation.comparison import BETTER, WORSE, judged_together, signed
+from rungwise.evaluation.comparison import BETTER, WORSE, bounds_texts, judged_together, signed
 from rungwise.evaluation.statistics import number_text
 from rungwise.runs.study._study_file import StudyClaim
 
@@ -51,7 +51,8 @@ class JudgedClaim:
         """Row of a table: name, measure, both values, difference, intervals over pictures and seeds, verdict."""
         one = self.difference
         values = [number_text(value, one.unit) for value in (one.first, one.second)]
-        intervals = ["-" if test is None else _bounds(*test.interval, one.unit) for test in (one.pictures, one.seeds)]
+        tests = (one.pictures, one.seeds)
+        intervals = ["-" if test is None else " .. ".join(bounds_texts(test.interval, one.unit)) for test in tests]
         return [
             self.claim.name,
             self.claim.measure,
@@ -94,7 +95,3 @@ def _with(number: str, runs: Sequence[Sequence[Result]]) -> tuple[Result, ...]:
     """The result of each run that has a number; none where a run lacks it."""
     own = [next((result for result in run if number in result), None) for run in runs]
     return () if None in own else tuple(one for one in own if one is not None)
-
-
-def _bounds(low: float, high: float, unit: str) -> str:
-    return f"{signed(low, unit)} .. {signed(high, unit)}"

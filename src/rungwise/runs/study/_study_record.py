@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from rungwise.core import UserError, is_regular
 from rungwise.core.formats import IN_FILE, CheckedJson, Number, read_as
-from rungwise.core.output import short_repr
+from rungwise.core.output import short_repr, some_of
 from rungwise.core.version import __version__
 from rungwise.runs.study._machines import Machine
 from rungwise.runs.study._run_keys import RunIdentity
@@ -238,10 +238,12 @@ def opened_for_others(record: StudyRecord) -> tuple[str, ...]:
 def _differences(then: Opening, now: Opening) -> list[str]:
     lines = [f"{name} was taken out" for name in then.systems if name not in now.systems]
     lines += [f"{name} was added" for name in now.systems if name not in then.systems]
+    changed: dict[str, list[str]] = {}
     for name, settings in then.systems.items():
         if name in now.systems and (found := differing(dict(settings), dict(now.systems[name]))):
             more = [f"{len(found) - _MOST_CHANGES} more"] if len(found) > _MOST_CHANGES else []
-            lines.append(f"{name}: {', '.join([*found[:_MOST_CHANGES], *more])}")
+            changed.setdefault(", ".join([*found[:_MOST_CHANGES], *more]), []).append(name)
+    lines += [f"{some_of(names)}: {change}" for change, names in changed.items()]
     if then.seeds != now.seeds:
         lines.append(f"seeds {' '.join(map(str, then.seeds))} then, {' '.join(map(str, now.seeds))} now")
     return lines or ["an earlier choice was taken back since"]
