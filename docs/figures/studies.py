@@ -117,13 +117,13 @@ def _head(claims: Sequence[JudgedClaim], waiting: int) -> Iterator[str]:
         f"{told}. Holds here: {counts['holds']}. Does not show: {counts['does not show']}. Contradicted here:"
         f" {counts['contradicted here']}.",
         "",
-        "| claim | by | difference | verdict |",
-        "| --- | --- | ---: | --- |",
+        "| claim | difference | verdict |",
+        "| --- | --- | --- |",
     )
     for one in claims:
         difference = one.difference
         yield (
-            f"| {one.claim.says} | {one.claim.measure} | {signed(difference.difference, difference.unit)} |"
+            f"| {one.claim.says} | {signed(difference.difference, difference.unit)} {one.claim.measure} |"
             f" **{one.verdict}** |"
         )
     yield from (
@@ -169,15 +169,15 @@ def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]
         f"cd studies; rungwise study {measured.name}.yaml --jobs 2",
         "```",
         "",
-        f"{_counted(measured)} systems with {len(study.seeds)} seeds each.",
+        f"{_counted(measured)} systems with {len(study.seeds)} seeds each. A point is a training, a bar the mean of its"
+        " seeds:",
+        "",
+        f"![{study.about.rstrip('.')}: four measures of every system](../../images/held-{measured.name}.svg)",
     )
+    yield from _leaders(measured)
     for one in claims:
         yield from _claim(one)
-    yield from _leaders(measured)
-    yield from ("", "### All systems", "")
-    yield f"![{study.about.rstrip('.')}: four measures of every system](../../images/held-{measured.name}.svg)"
-    yield from ("", "A point is a training, a bar the mean of its seeds.", "")
-    yield from ("Mean and standard deviation over seeds, test split:", "")
+    yield from ("", "### All systems", "", "Mean and standard deviation over seeds, test split:", "")
     yield from _systems(measured)
     yield from ("", "### What was searched", "", "| system | trials | chosen on validation |", "| --- | ---: | --- |")
     for name, search in measured.record.searches.items():
