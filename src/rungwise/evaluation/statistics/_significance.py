@@ -55,12 +55,17 @@ class PairedTest:
         return (low > 0 or high < 0) and self.p_holm < 1 - level + 1e-12
 
     def p_text(self) -> str:
-        """The corrected p-value as it prints; ``≤`` where the number of draws bounds it.
+        """The corrected p-value as it prints; ``≤`` where the number of draws bounds it, or all four digits are 0.
 
         >>> PairedTest("pictures", 9, Interval(1.0, 2.0), 0.001, True, 0.002).p_text()
         '≤0.0020'
+        >>> PairedTest("seeds", 5, Interval(1.0, 2.0), 2e-6, False, 4e-6).p_text()
+        '≤0.0001'
         """
-        return f"{'≤' if self.at_most else ''}{self.p_holm:.4f}"
+        p = f"{self.p_holm:.4f}"
+        if not p.strip("0."):
+            return "≤0.0001"
+        return f"{'≤' if self.at_most else ''}{p}"
 
 
 def holm(p: Sequence[float]) -> list[float]:
