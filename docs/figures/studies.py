@@ -26,7 +26,7 @@ STUDIES = ROOT / "studies"
 PAGE = ROOT / "docs" / "explanation" / "held" / "what-holds-up.md"
 IMAGES = ROOT / "docs" / "images"
 
-NAMES = ("losses-flickr8k",)
+NAMES = ("losses-flickr8k", "degrees-one-caption")
 """Studies in the order in which the page has them."""
 
 COLUMNS = {
