@@ -143,7 +143,7 @@ def _took(studies: Sequence[Measured]) -> Iterator[str]:
         "",
         "What it took, on two cores with a training on each:",
         "",
-        "| study | systems | trainings | hours of a core | machine |",
+        "| study | systems | trainings | hours of a core | machine of the systems |",
         "| --- | ---: | ---: | ---: | --- |",
     )
     for one in studies:

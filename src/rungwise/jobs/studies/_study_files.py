@@ -77,7 +77,10 @@ def write_curves(
     """
     from rungwise.runs.curves import draw
 
-    runs = [SystemRuns(name, tuple(map(_with_results, systems[name], own))) for name, own in results.items()]
+    runs = [
+        SystemRuns(name, tuple(_with_results(*one) for one in zip(systems[name], own, strict=True)))
+        for name, own in results.items()
+    ]
     written, missing = [], ""
     for name, by in ((_CURVES, ""), *((f"curves-by-{one}.svg", one) for one in settings)):
         try:
