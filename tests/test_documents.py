@@ -180,7 +180,10 @@ def test_every_measure_has_a_figure():
     assert not missing, f"docs/figures/measures.py draws no {', '.join(sorted(missing))}"
 
 
-HELD = REPOSITORY / "docs" / "explanation" / "held" / "what-holds-up.md"
+HELD = REPOSITORY / "docs" / "explanation" / "held"
+SUMMARY = HELD / "what-holds-up.md"
+STUDIED = [HELD / f"{path.name}.md" for path in sorted((REPOSITORY / "studies").iterdir()) if path.is_dir()]
+"""Pages of the studies of which runs are kept."""
 
 
 def claims_on_the_page(text):
@@ -199,19 +202,25 @@ def verdict_by_the_rule(tests):
     return "contradicted here" if shown and all(high < 0 for _, high, _ in tests) else "does not show"
 
 
-def test_each_verdict_of_the_page_follows_from_its_numbers():
-    text = HELD.read_text(encoding="utf-8")
-    claims = list(claims_on_the_page(text))
+@pytest.mark.parametrize("path", STUDIED, ids=lambda path: path.stem)
+def test_each_verdict_of_a_page_follows_from_its_numbers(path):
+    claims = list(claims_on_the_page(path.read_text(encoding="utf-8")))
     assert claims
     for title, verdict, tests in claims:
         assert verdict == verdict_by_the_rule(tests), title
+
+
+def test_the_summary_has_the_verdicts_of_the_pages_of_studies():
+    text = SUMMARY.read_text(encoding="utf-8")
+    of_pages = [verdict for path in STUDIED for _, verdict, _ in claims_on_the_page(path.read_text(encoding="utf-8"))]
+    of_table = re.findall(r"^\| .+ \| \*\*(.+)\*\* \|$", text, re.MULTILINE)
+    assert sorted(of_table) == sorted(of_pages)
     counted = re.search(
         r"^(\d+) .*claims.*Holds here: (\d+). Does not show: (\d+). Contradicted here: (\d+).", text, re.MULTILINE
     )
-    words = [verdict for _, verdict, _ in claims]
     assert counted is not None
     assert [int(number) for number in counted.groups()] == [
-        len(words), *(words.count(word) for word in ("holds", "does not show", "contradicted here")),
+        len(of_pages), *(of_pages.count(word) for word in ("holds", "does not show", "contradicted here")),
     ]  # fmt: skip
 
 
@@ -223,7 +232,7 @@ def test_a_verdict_that_contradicts_its_numbers_is_found():
 
 
 @pytest.mark.slow
-def test_the_page_of_claims_is_made_of_the_files_of_the_studies():
+def test_the_pages_of_claims_are_made_of_the_files_of_the_studies():
     made = runpy.run_path(str(REPOSITORY / "docs" / "figures" / "studies.py"))
-    text = made["page"]([made["Measured"].read(name) for name in made["NAMES"]])
-    assert HELD.read_text(encoding="utf-8") == text, "make it anew: python docs/figures/studies.py"
+    for name, text in made["pages"]([made["Measured"].read(one) for one in made["TITLES"]]).items():
+        assert (HELD / name).read_text(encoding="utf-8") == text, "make it anew: python docs/figures/studies.py"

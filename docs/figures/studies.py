@@ -1,4 +1,6 @@
-"""Writes docs/explanation/held/what-holds-up.md from the files of studies that lie in studies/; nothing is trained.
+"""Writes the pages of docs/explanation/held/ from the files of studies that lie in studies/; nothing is trained.
+
+what-holds-up.md says of every claim whether it holds; a page for each study shows its numbers.
 
 Run it after a study was run or changed: python docs/figures/studies.py
 """
@@ -23,11 +25,15 @@ from rungwise.runs.study import JudgedClaim, StudyClaim, StudyConfig, StudyRecor
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "studies"
-PAGE = ROOT / "docs" / "explanation" / "held" / "what-holds-up.md"
+PAGES = ROOT / "docs" / "explanation" / "held"
+SUMMARY = "what-holds-up"
 IMAGES = ROOT / "docs" / "images"
 
-NAMES = ("losses-flickr8k", "degrees-one-caption")
-"""Studies in the order in which the page has them."""
+TITLES = {
+    "losses-flickr8k": "Fourteen losses",
+    "degrees-one-caption": "One caption a picture",
+}
+"""Studies in the order in which the summary has them, and the titles of their pages."""
 
 COLUMNS = {
     "rsum": "rsum",
@@ -94,20 +100,17 @@ class Measured:
         return sorted({f"{one['name']}, {one['precision']}" for one in every})
 
 
-def page(studies: Sequence[Measured]) -> str:
-    """The page as Markdown."""
+def pages(studies: Sequence[Measured]) -> dict[str, str]:
+    """The pages as Markdown: the summary, and one for each study, by the names of their files."""
     claims = {study.name: study.claims() for study in studies}
-    waiting = sum(len(study.study.claims) - len(claims[study.name]) for study in studies)
-    lines = [*_head([one for own in claims.values() for one in own], waiting), *_took(studies)]
-    lines += [line for study in studies for line in _section(study, claims[study.name])]
-    return "\n".join(lines) + "\n"
+    made = {SUMMARY: _summary(studies, claims), **{one.name: _study(one, claims[one.name]) for one in studies}}
+    return {f"{name}.md": "\n".join(lines) + "\n" for name, lines in made.items()}
 
 
-def _head(claims: Sequence[JudgedClaim], waiting: int) -> Iterator[str]:
-    counts = Counter(one.verdict for one in claims)
-    told = (
-        f"{len(claims)} of {len(claims) + waiting} claims are measured so far" if waiting else f"{len(claims)} claims"
-    )
+def _summary(studies: Sequence[Measured], claims: Mapping[str, Sequence[JudgedClaim]]) -> Iterator[str]:
+    every = [one for own in claims.values() for one in own]
+    counts, waiting = Counter(one.verdict for one in every), sum(len(one.study.claims) for one in studies) - len(every)
+    told = f"{len(every)} of {len(every) + waiting} claims are measured so far" if waiting else f"{len(every)} claims"
     yield from (
         "# What holds up",
         "",
@@ -116,53 +119,51 @@ def _head(claims: Sequence[JudgedClaim], waiting: int) -> Iterator[str]:
         "",
         f"{told}. Holds here: {counts['holds']}. Does not show: {counts['does not show']}. Contradicted here:"
         f" {counts['contradicted here']}.",
-        "",
-        "| claim | difference | verdict |",
-        "| --- | --- | --- |",
     )
-    for one in claims:
-        difference = one.difference
-        yield (
-            f"| {one.claim.says} | {signed(difference.difference, difference.unit)} {one.claim.measure} |"
-            f" **{one.verdict}** |"
-        )
+    for study in studies:
+        yield from ("", f"## {TITLES[study.name]}", "", f"{study.study.about} [All numbers]({study.name}.md).", "")
+        yield from ("| claim | difference | verdict |", "| --- | --- | --- |")
+        for one in claims[study.name]:
+            difference = signed(one.difference.difference, one.difference.unit)
+            yield f"| {one.claim.says} | {difference} {one.claim.measure} | **{one.verdict}** |"
     yield from (
         "",
-        "**How a verdict is made.** The measure of each claim was written into the file of the study before anything"
-        " was tested. A claim *holds* where the 95 % interval of the difference lies above 0 over pictures (bootstrap)"
-        " and over seeds (Student's t of paired differences), and both p-values, with Holm's correction for all claims"
-        " of a study, are below .05. It is *contradicted here* where both lie below 0. Else it *does not show*, which"
-        " is no proof that there is nothing. All other numbers are descriptive.",
+        "## How a verdict is made",
         "",
-        "`python docs/figures/studies.py` makes this page of the files in `studies/`; nothing is trained for it.",
-    )
-
-
-def _took(studies: Sequence[Measured]) -> Iterator[str]:
-    yield from (
+        "The measure of each claim was written into the file of the study before anything was tested. A claim *holds*"
+        " where the 95 % interval of the difference lies above 0 over pictures (bootstrap) and over seeds (Student's t"
+        " of paired differences), and both p-values, with Holm's correction for all claims of a study, are below .05."
+        " It is *contradicted here* where both lie below 0. Else it *does not show*, which is no proof that there is"
+        " nothing. All other numbers are descriptive.",
         "",
-        "What it took, on two cores with a training on each:",
+        "`python docs/figures/studies.py` makes this page and those of the studies from the files in `studies/`;"
+        " nothing is trained for it.",
+        "",
+        "## What it took",
+        "",
+        "On two cores with a training on each:",
         "",
         "| study | systems | trainings | hours of a core | machine of the systems |",
         "| --- | ---: | ---: | ---: | --- |",
     )
-    for one in studies:
-        trials = sum(len(search.trials) for search in one.record.searches.values())
+    for measured in studies:
+        trials = sum(len(search.trials) for search in measured.record.searches.values())
         cells = (
-            f"`{one.name}`",
-            _counted(one),
-            f"{trials + sum(map(len, one.runs.values()))}, {trials} of them trials",
-            f"{one.seconds() / 3600:.1f}",
-            "; ".join(one.machines()),
+            f"`{measured.name}`",
+            _counted(measured),
+            f"{trials + sum(map(len, measured.runs.values()))}, {trials} of them trials",
+            f"{measured.seconds() / 3600:.1f}",
+            "; ".join(measured.machines()),
         )
         yield f"| {' | '.join(cells)} |"
 
 
-def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
+def _study(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
     study = measured.study
     yield from (
+        f"# {TITLES[measured.name]}",
         "",
-        f"## {study.about.rstrip('.')}",
+        f"{study.about} [What holds up]({SUMMARY}.md) says how a verdict is made.",
         "",
         "<!-- not run: a long training -->",
         "```",
@@ -175,11 +176,14 @@ def _section(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]
         f"![{study.about.rstrip('.')}: four measures of every system](../../images/held-{measured.name}.svg)",
     )
     yield from _leaders(measured)
+    yield from ("", "## The claims")
     for one in claims:
         yield from _claim(one)
-    yield from ("", "### All systems", "", "Mean and standard deviation over seeds, test split:", "")
+    yield from ("", "## All systems", "", "Mean and standard deviation over seeds, test split:", "")
     yield from _systems(measured)
-    yield from ("", "### What was searched", "", "| system | trials | chosen on validation |", "| --- | ---: | --- |")
+    if measured.record.searches:
+        yield from ("", "## What was searched", "", "| system | trials | chosen on validation |")
+        yield "| --- | ---: | --- |"
     for name, search in measured.record.searches.items():
         chosen = ", ".join(f"`{setting}: {value}`" for setting, value in search.values.items())
         yield f"| {name} | {len(search.trials)} | {chosen} |"
@@ -210,7 +214,7 @@ def _leaders(measured: Measured) -> Iterator[str]:
     """For each point of the grid: the highest mean of each drawn number, and the systems not told apart from it."""
     yield from (
         "",
-        "### What led",
+        "## What led",
         "",
         "The system with the highest mean, and those that the rule above does not tell apart from it. A leader is named"
         " after its numbers were seen, which flatters it.",
@@ -283,13 +287,14 @@ def figure(measured: Measured) -> Figure:
 
 
 def main() -> None:
-    """Write the page and draw its figures."""
+    """Write the pages and draw their figures."""
     mpl.rcParams.update({"svg.hashsalt": "rungwise", "svg.fonttype": "none", "font.family": "sans-serif"})
-    studies = [Measured.read(name) for name in NAMES]
-    PAGE.write_text(page(studies), encoding="utf-8")
+    studies = list(map(Measured.read, TITLES))
+    for name, text in pages(studies).items():
+        (PAGES / name).write_text(text, encoding="utf-8")
+        print(f"written: {(PAGES / name).relative_to(ROOT)}", file=sys.stderr)
     for one in studies:
         figure(one).savefig(IMAGES / f"held-{one.name}.svg", metadata={"Date": None})
-    print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 
 if __name__ == "__main__":
