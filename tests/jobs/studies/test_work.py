@@ -238,6 +238,18 @@ def test_a_study_that_tests_nobody_shows_validation(study, asked, tmp_path):
     assert StudyRecord.read(tmp_path / "out").openings == ()
 
 
+def test_validation_answers_the_questions_where_nobody_is_tested(study, tmp_path):
+    """Each run is measured as it ends, and of its model nothing is kept."""
+    found = study(test="none", keep="results", evaluation={"measures": ["nDCG@10"], "relevance": "tfidf"})
+    assert {"i2t/nDCG@10", "t2i/nDCG@10"} == set(numbers(found)["max"])
+    kept = FinishedRun.from_json(tmp_path / "out" / "max" / "seed-1.json")
+    assert [one.split for one in kept.measured.values()] == ["val"]
+    assert not (tmp_path / "out" / "max" / "seed-1").exists()
+    assert StudyRecord.read(tmp_path / "out").openings == ()
+    with pytest.raises(UserError, match="evaluation, question 1: nDCG@10 needs degrees of relevance"):
+        study(test="none", evaluation={"measures": ["nDCG@10"]})
+
+
 def test_data_without_a_test_split_are_said_so(study, coloured):
     found = study(options={"data": coloured})
     assert "no test split in the data: nothing was tested" in found.notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,9 +95,12 @@ class AllRuns:
     def _check(self, asked: Study) -> None:
         """Build every configuration, and refuse what does not fit before anything is trained."""
         mistakes: dict[str, list[str]] = {}
+        closed = self._study.test == "none"
+        judged = set() if closed else {TEST}
         for arm in self._study.all_arms:
             try:
                 for config in self._possible(arm):
+                    judged |= {config.data.validation} if closed else set()
                     for line in self._check_run(config):
                         if arm.name not in (names := self._without_effect.setdefault(line, [])):
                             names.append(arm.name)
@@ -106,7 +109,7 @@ class AllRuns:
                 mistakes.setdefault(said, []).append(arm.name)
         lines = list(_of_arms(mistakes))
         for data in self._read.values() if self.given is None else [self.given]:
-            lines += self._unanswerable(data)
+            lines += self._unanswerable(data, judged)
         if lines:
             where = f"{asked.place}: " if asked.place else ""
             many = f"{len(lines)} mistakes: " if lines[1:] else ""
@@ -129,27 +132,28 @@ class AllRuns:
         self._identity(config)
         return without_effect
 
-    def _unanswerable(self, data: ImageCaptions) -> list[str]:
-        """A line for each question of the evaluation that could not be answered after all the training."""
-        split = with_splits(data)
-        if self._study.test == "none" or TEST not in split.splits:
-            return []
-        test, found = split.split(TEST), []
+    def _unanswerable(self, data: ImageCaptions, judged: Collection[str]) -> list[str]:
+        """A line for each question that a split which will be judged could not answer after all the training."""
+        whole, place = with_splits(data), place_of(data)
+        return [
+            line for name in sorted({*judged} & {*whole.splits}) for line in self._unanswered(whole.split(name), place)
+        ]
+
+    def _unanswered(self, part: ImageCaptions, place: Path | None) -> Iterator[str]:
         for number, question in enumerate(self._study.evaluation, 1):
             try:
-                protocol_named(question.protocol).folds(test.image_of_caption, len(test))
+                protocol_named(question.protocol).folds(part.image_of_caption, len(part))
                 if question.relevance and names_source(question.relevance):
                     source_config(question.relevance)
                 elif question.relevance and not Path(question.relevance).exists():
                     raise UserError(f"relevance: {question.relevance} is neither a source nor a folder; correct it")
                 graded = [one for one in parse_all(question.measures) if isinstance(one, Measure) and one.graded]
-                if graded and not question.relevance and own_degrees(place_of(data), test) is None:
+                if graded and not question.relevance and own_degrees(place, part) is None:
                     raise UserError(f"{graded[0]} needs degrees of relevance; name a source or a folder as relevance")
                 for place in question.positives:
                     require_there(Path(place))
             except UserError as error:
-                found.append(f"evaluation, question {number}: {' '.join(str(error).split())}")
-        return found
+                yield f"evaluation, question {number}: {' '.join(str(error).split())}"
 
     def _possible(self, arm: StudyArm) -> Iterator[TrainConfig]:
         """All configurations that runs of an arm may get."""

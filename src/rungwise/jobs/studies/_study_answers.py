@@ -74,9 +74,10 @@ class StudyAnswers:
         return result
 
     def of_evaluation(self, run: PlannedRun, opens: bool) -> list[Result]:
-        """The answers to what the study asks of the test split; as long as that stays closed, those on validation."""
-        if opens:
-            return [self.of(run, one, TEST) for one in self._study.evaluation]
+        """The answers to what the study asks; as long as the test split stays closed, the usual ones on validation."""
+        if opens or self._study.test == "none":
+            split = TEST if opens else run.config.data.validation
+            return [self.of(run, one, split) for one in self._study.evaluation]
         return [self.of(run, StudyQuestion(), run.config.data.validation)]
 
     def winner(self, systems: Mapping[str, Sequence[PlannedRun]]) -> str:

@@ -124,15 +124,16 @@ class StudyWork:
         for note in notes:
             say(note)
         at_once = self._measures_at_once(systems)
-        if at_once:
+        opens = self.study.test != "none"
+        if at_once and opens:
             self._write_down_opening(systems)
-        self._train(runs, self._keep_tested if at_once else None)
+        self._train(runs, self._keep_measured if at_once else None)
         whole = {name: own for name, own in systems.items() if all(self._is_done(run) for run in own)}
         if self.stopped or self.failed:
-            if self.failed and self.study.test != "none" and not at_once:
+            if self.failed and opens and not at_once:
                 notes.append("the test split stays closed until every run is finished")
-            return self._measured([*trials, *runs], whole, notes, opens=at_once)
-        return self._measured([*trials, *runs], systems, notes, opens=self.study.test != "none")
+            return self._measured([*trials, *runs], whole, notes, opens=opens and at_once)
+        return self._measured([*trials, *runs], systems, notes, opens=opens)
 
     def _trials(self) -> list[PlannedRun]:
         """The trials of all arms; where results alone are kept, those of arms whose choice is not written down yet."""
@@ -141,8 +142,10 @@ class StudyWork:
         ]
 
     def _measures_at_once(self, systems: Mapping[str, Sequence[PlannedRun]]) -> bool:
-        """Whether each run is tested as it ends, because its model is not kept and no winner is to be chosen."""
-        return self.study.keep == "results" and self.study.test == "arms" and not self._without_test(systems)
+        """Whether each run is measured as it ends, because its model is not kept and no winner is to be chosen."""
+        if self.study.keep != "results" or self.study.test == "winner":
+            return False
+        return self.study.test == "none" or not self._without_test(systems)
 
     def _without_test(self, systems: Mapping[str, Sequence[PlannedRun]]) -> list[str]:
         """The systems whose data have no test split."""
@@ -157,8 +160,8 @@ class StudyWork:
             self._answers.of(run, self._chooses().question, run.config.data.validation)
             keep_as_file(run)
 
-    def _keep_tested(self, run: PlannedRun) -> None:
-        self._answers.of_evaluation(run, opens=True)
+    def _keep_measured(self, run: PlannedRun) -> None:
+        self._answers.of_evaluation(run, opens=self.study.test != "none")
         keep_as_file(run)
 
     def _train(self, runs: Sequence[PlannedRun], ended: Callable[[PlannedRun], None] | None = None) -> None:

@@ -249,7 +249,7 @@ class StudyConfig:
         arms: The systems; none is one system, that of the base.
         grid: Settings by dotted name, each with values; every arm is trained with all combinations.
         seeds: Seeds; each arm is trained with all of them.
-        evaluation: What is measured on the test split.
+        evaluation: What is measured on the test split; on the validation split where nobody is tested.
         primary: The measure that a claim rests on; the others are descriptive.
         test: Who is measured on the test split once all is trained: all arms, the winner on validation alone, or none.
         keep: What stays of a run: its folder with the model (runs), or one file with what was measured (results).
