@@ -150,8 +150,8 @@ class AllRuns:
                 graded = [one for one in parse_all(question.measures) if isinstance(one, Measure) and one.graded]
                 if graded and not question.relevance and own_degrees(place, part) is None:
                     raise UserError(f"{graded[0]} needs degrees of relevance; name a source or a folder as relevance")
-                for place in question.positives:
-                    require_there(Path(place))
+                for path in question.positives:
+                    require_there(Path(path))
             except UserError as error:
                 yield f"evaluation, question {number}: {' '.join(str(error).split())}"
 
