@@ -182,8 +182,12 @@ def test_every_measure_has_a_figure():
 
 HELD = REPOSITORY / "docs" / "explanation" / "held"
 SUMMARY = HELD / "what-holds-up.md"
-STUDIED = [HELD / f"{path.name}.md" for path in sorted((REPOSITORY / "studies").iterdir()) if path.is_dir()]
-"""Pages of the studies of which runs are kept."""
+STUDIED = [
+    HELD / f"{path.stem}.md"
+    for path in sorted((REPOSITORY / "studies").glob("*.yaml"))
+    if path.with_suffix("").is_dir() and re.search("^claims:", path.read_text(encoding="utf-8"), re.MULTILINE)
+]
+"""Pages of the studies that have claims and of which runs are kept."""
 
 
 def claims_on_the_page(text):

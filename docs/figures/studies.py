@@ -35,6 +35,11 @@ TITLES = {
 }
 """Studies in the order in which the summary has them, and the titles of their pages."""
 
+RECIPE, SEARCH = "recipe-flickr8k", "recipe-search-flickr8k"
+"""The study whose page says how the recipe was chosen and whether its aim was reached, and what it was chosen from."""
+AIM = 75.0
+"""What the recipe was to have above VSE++ with the same image features, in rsum."""
+
 COLUMNS = {
     "rsum": "rsum",
     "t2i/nDCG@10": "nDCG@10",
@@ -175,7 +180,11 @@ def _study(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
         "",
         f"![{study.about.rstrip('.')}: four measures of every system](../../images/held-{measured.name}.svg)",
     )
-    yield from _leaders(measured)
+    if measured.name == RECIPE:
+        yield from _aim(claims)
+        yield from _chosen_from(Measured.read(SEARCH))
+    else:
+        yield from _leaders(measured)
     yield from ("", "## The claims")
     for one in claims:
         yield from _claim(one)
@@ -232,6 +241,37 @@ def _leaders(measured: Measured) -> Iterator[str]:
             alike = [f"`{one.claim.than}`" for one in judged_claims(against, own) if one.verdict == "does not show"]
             value = number_text(means[leader], _unit(own[leader], number))
             yield f"| {point or 'all'} | {COLUMNS[number]} | `{leader}` {value} | {', '.join(alike) or 'none'} |"
+
+
+def _aim(claims: Sequence[JudgedClaim]) -> Iterator[str]:
+    """Each part of the aim, and whether it was reached."""
+    yield from ("", "## The aim", "", "| aim | measured | reached |", "| --- | --- | --- |")
+    for one in claims:
+        claim, difference = one.claim, one.difference
+        if claim.than not in ("vsepp", "quick"):
+            continue
+        least = AIM if claim.than == "vsepp" else 0.0
+        reached = one.verdict == "holds" and difference.difference >= least
+        above = f"at least {least:.0f} above" if least else "above"
+        told = signed(difference.difference, difference.unit)
+        yield f"| {COLUMNS[claim.measure]} {above} `{claim.than}` | {told} | {'yes' if reached else 'no'} |"
+
+
+def _chosen_from(search: Measured) -> Iterator[str]:
+    """The trainings that the recipe was chosen from, the best one first."""
+    runs = {name: _values([list(one.measured.values()) for one in own], "rsum")[0] for name, own in search.runs.items()}
+    yield from (
+        "",
+        "## How it was chosen",
+        "",
+        f"{len(runs)} trainings of one seed each were compared on the validation split, which took"
+        f" {search.seconds() / 3600:.1f} hours of a core. `{SEARCH}.yaml` has their settings.",
+        "",
+        "| training | rsum, validation |",
+        "| --- | ---: |",
+    )
+    for name in sorted(runs, key=runs.__getitem__, reverse=True):
+        yield f"| `{name}` | {runs[name]:.1f} |"
 
 
 def _systems(measured: Measured) -> Iterator[str]:
