@@ -14,6 +14,7 @@ from rungwise.core import UserError
 from rungwise.evaluation import Comparison, EvaluationSettings, Provenance, System, comparison_text, evaluate
 from rungwise.evaluation import compare as compare_systems
 from rungwise.evaluation.judgements._positives import positives_from_lists
+from rungwise.evaluation.result import compact_result, of_compact
 from rungwise.metrics import MRR
 from rungwise.relevance import CIDErD, TfIdf
 
@@ -269,6 +270,17 @@ def test_what_cannot_be_compared_is_refused_in_one_line(other, message):
     with pytest.raises(UserError, match=f"B cannot be compared with A: .*{message}") as caught:
         compare(evaluated(), evaluated(**other))
     assert "\n" not in str(caught.value)
+
+
+def test_a_result_without_ids_of_queries_is_compared_by_the_hash_of_its_data():
+    whole = evaluated(noise=3)
+    compact = of_compact(compact_result(evaluated(noise=0)))
+    assert compact.has_query_ids("t2i") is False
+    assert whole.has_query_ids("t2i") is True
+    assert compare(compact, whole)["t2i/R@1"].difference == compare(evaluated(noise=0), whole)["t2i/R@1"].difference
+    nameless = replace(compact, data_hash="")
+    with pytest.raises(UserError, match="t2i has other queries or another order"):
+        compare(nameless, replace(whole, data_hash=""))
 
 
 def test_other_galleries_and_missing_values_are_refused(tmp_path):

@@ -158,8 +158,11 @@ def _refuse_different(first: Result, second: Result, one: str, other: str) -> No
     if first.data_hash != second.data_hash:
         raise UserError(f"{other} cannot be compared with {one}: other data; evaluate both on the same data")
     for way in ("i2t", "t2i"):
-        same_images = np.array_equal(first.image_of_query(way), second.image_of_query(way))
-        if not same_images or first.query_ids(way) != second.query_ids(way):
+        same = np.array_equal(first.image_of_query(way), second.image_of_query(way))
+        # Where one names no queries, the hash says that the data are the same.
+        if not first.data_hash or first.has_query_ids(way) == second.has_query_ids(way):
+            same = same and first.query_ids(way) == second.query_ids(way)
+        if not same:
             raise UserError(
                 f"{other} cannot be compared with {one}: {way} has other queries or another order of them;"
                 " evaluate both on the same data"

@@ -208,6 +208,10 @@ class Result(InTables, JsonForm):
         """(queries,) ids in the order of :meth:`per_query`; positions as texts where no ids were given."""
         return self._query_ids.get(direction) or tuple(str(place) for place in range(self.queries[direction]))
 
+    def has_query_ids(self, direction: str) -> bool:
+        """Whether the result names the queries of a direction; what a study keeps of a run leaves their ids out."""
+        return bool(self._query_ids.get(direction))
+
     def interval(self, name: str, level: float = 0.95, draws: int = 1000, seed: int = 0) -> Interval:
         """Bootstrap interval of a number, with images drawn anew (:mod:`rungwise.evaluation.statistics._intervals`).
 
