@@ -188,17 +188,17 @@ def _study(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
         "",
         f"![{study.about.rstrip('.')}: four measures of every system](../../images/held-{measured.name}.svg)",
     )
-    if measured.name == RECIPE:
-        if any(one.claim.better == "best" for one in claims):
-            yield from _aim(claims)
-        yield from _chosen_from(list(map(Measured.read, SEARCHES)))
-    else:
+    if measured.name != RECIPE:
         yield from _leaders(measured)
+    elif any(one.claim.better == "best" for one in claims):
+        yield from _aim(claims)
     yield from ("", "## The claims")
     for one in claims:
         yield from _claim(one)
     yield from ("", "## All systems", "", "Mean and standard deviation over seeds, test split:", "")
     yield from _systems(measured)
+    if measured.name == RECIPE:
+        yield from _chosen_from(list(map(Measured.read, SEARCHES)))
     if measured.record.searches:
         yield from ("", "## What was searched", "", "| system | trials | chosen on validation |")
         yield "| --- | ---: | --- |"
