@@ -60,7 +60,7 @@ class Asked:
 def similarity(model: Path, data: Any, split: str) -> NDArray[np.float64]:
     """Cosines of all pictures (rows) and captions of a split."""
     part, scorer = data.split(split), rungwise.load(model)
-    images, texts = scorer.encode_image(part).vectors, scorer.encode_captions(part.captions)
+    images, texts = scorer.encode_image(part.pictures).vectors, scorer.encode_captions(part.captions)
     return np.asarray(images, dtype=np.float64) @ np.asarray(texts, dtype=np.float64).T
 
 

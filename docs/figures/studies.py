@@ -234,8 +234,8 @@ def _leaders(measured: Measured) -> Iterator[str]:
         "",
         "## What led",
         "",
-        "The system with the highest mean, and those that the rule above does not tell apart from it. A leader is named"
-        " after its numbers were seen, which flatters it.",
+        "The system with the highest mean, and those that the rule of a verdict does not tell apart from it. A leader"
+        " is named after its numbers were seen, which flatters it.",
         "",
         "| among | by | highest mean | not told apart from it |",
         "| --- | --- | --- | --- |",
