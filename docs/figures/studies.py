@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -31,7 +32,10 @@ IMAGES = ROOT / "docs" / "images"
 
 TITLES = {
     "losses-flickr8k": "Fourteen losses",
+    "claims-flickr8k": "The papers' own architecture",
     "degrees-one-caption": "One caption a picture",
+    "degrees-shuffled": "Captions beside wrong pictures",
+    "degrees-scenes": "Generated scenes",
     "recipe-flickr8k": "The recipe",
 }
 """Studies in the order in which the summary has them, and the titles of their pages."""
@@ -57,7 +61,7 @@ COLUMNS = {
 """Numbers of the table of systems, and the heads of their columns."""
 
 DRAWN = ("rsum", "t2i/nDCG@10", "t2i/CS@100", "t2i/JudgedAP(t=0.5)")
-"""Numbers of the figure, a panel each."""
+"""Numbers of the figure, a panel each; those that a study did not ask are left out."""
 COLOURS = ("#2b6cb0", "#c05621", "#3a8f63")
 
 
@@ -88,15 +92,19 @@ class Measured:
                 runs[system.name] = tuple(map(FinishedRun.from_json, files))
         return cls(name, study, StudyRecord.read(folder), runs)
 
-    @property
+    @cached_property
     def results(self) -> dict[str, list[list[Result]]]:
         """Results of each run of each system, on the split that the study asks."""
-        closed = self.study.test == "none"
 
         def asked(run: FinishedRun) -> list[Result]:
-            return [one for one in run.measured.values() if (one.split == "test") != closed]
+            return [one for one in run.measured.values() if (one.split == "test") == self.study.opens_test]
 
         return {name: list(map(asked, own)) for name, own in self.runs.items()}
+
+    @property
+    def drawn(self) -> list[str]:
+        """Names of the numbers of the figure that all systems have."""
+        return [name for name in DRAWN if all(_values(own, name) for own in self.results.values())]
 
     def claims(self) -> tuple[JudgedClaim, ...]:
         """The claims with their verdicts."""
@@ -186,7 +194,7 @@ def _study(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
         f"{_counted(measured)} systems with {len(study.seeds)} seeds each. A point is a training, a bar the mean of its"
         " seeds:",
         "",
-        f"![{study.about.rstrip('.')}: four measures of every system](../../images/held-{measured.name}.svg)",
+        f"![{study.about.rstrip('.')}: every training of every system](../../images/held-{measured.name}.svg)",
     )
     if measured.name != RECIPE:
         yield from _leaders(measured)
@@ -243,7 +251,7 @@ def _leaders(measured: Measured) -> Iterator[str]:
     results = measured.results
     for point in dict.fromkeys(name.partition("/")[2] for name in results):
         own = {name: runs for name, runs in results.items() if name.partition("/")[2] == point}
-        for number in DRAWN:
+        for number in measured.drawn:
             means = {name: mean(_values(runs, number)) for name, runs in own.items()}
             leader = max(means, key=means.__getitem__)
             against = [StudyClaim(one, "", leader, one, number) for one in own if one != leader]
@@ -307,13 +315,13 @@ def _unit(runs: Sequence[Sequence[Result]], name: str) -> str:
 
 
 def figure(measured: Measured) -> Figure:
-    """Four measures of every training: a row for each arm, a colour for each point of the grid."""
-    results = measured.results
+    """The drawn numbers of every training: a row for each arm, a colour for each point of the grid."""
+    results, names = measured.results, measured.drawn
     arms = list(dict.fromkeys(name.partition("/")[0] for name in results))
     points = list(dict.fromkeys(name.partition("/")[2] for name in results))
     drawn = Figure(figsize=(9.6, 1.0 + 0.3 * len(arms)), layout="constrained")
-    panels = drawn.subplots(1, len(DRAWN), sharey=True)
-    for panel, name in zip(panels, DRAWN, strict=True):
+    panels = drawn.subplots(1, len(names), sharey=True)
+    for panel, name in zip(panels, names, strict=True):
         panel.set_title(COLUMNS[name], fontsize=10)
         panel.grid(axis="x", alpha=0.3)
         panel.tick_params(labelsize=8)

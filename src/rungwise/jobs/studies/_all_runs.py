@@ -95,12 +95,12 @@ class AllRuns:
     def _check(self, asked: Study) -> None:
         """Build every configuration, and refuse what does not fit before anything is trained."""
         mistakes: dict[str, list[str]] = {}
-        closed = self._study.test == "none"
-        judged = set() if closed else {TEST}
+        opens = self._study.opens_test
+        judged = {TEST} if opens else set()
         for arm in self._study.all_arms:
             try:
                 for config in self._possible(arm):
-                    judged |= {config.data.validation} if closed else set()
+                    judged |= set() if opens else {config.data.validation}
                     for line in self._check_run(config):
                         if arm.name not in (names := self._without_effect.setdefault(line, [])):
                             names.append(arm.name)

@@ -75,7 +75,7 @@ class StudyAnswers:
 
     def of_evaluation(self, run: PlannedRun, opens: bool) -> list[Result]:
         """The answers to what the study asks; as long as the test split stays closed, the usual ones on validation."""
-        if opens or self._study.test == "none":
+        if opens or not self._study.opens_test:
             split = TEST if opens else run.config.data.validation
             return [self.of(run, one, split) for one in self._study.evaluation]
         return [self.of(run, StudyQuestion(), run.config.data.validation)]

@@ -124,7 +124,7 @@ class StudyWork:
         for note in notes:
             say(note)
         at_once = self._measures_at_once(systems)
-        opens = self.study.test != "none"
+        opens = self.study.opens_test
         if at_once and opens:
             self._write_down_opening(systems)
         self._train(runs, self._keep_measured if at_once else None)
@@ -145,7 +145,7 @@ class StudyWork:
         """Whether each run is measured as it ends, because its model is not kept and no winner is to be chosen."""
         if self.study.keep != "results" or self.study.test == "winner":
             return False
-        return self.study.test == "none" or not self._without_test(systems)
+        return not self.study.opens_test or not self._without_test(systems)
 
     def _without_test(self, systems: Mapping[str, Sequence[PlannedRun]]) -> list[str]:
         """The systems whose data have no test split."""
@@ -161,7 +161,7 @@ class StudyWork:
             keep_as_file(run)
 
     def _keep_measured(self, run: PlannedRun) -> None:
-        self._answers.of_evaluation(run, opens=self.study.test != "none")
+        self._answers.of_evaluation(run, opens=self.study.opens_test)
         keep_as_file(run)
 
     def _train(self, runs: Sequence[PlannedRun], ended: Callable[[PlannedRun], None] | None = None) -> None:

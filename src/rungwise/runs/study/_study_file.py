@@ -328,6 +328,11 @@ class StudyConfig:
                 " trials; give fewer values, or a larger budget"
             )
 
+    @property
+    def opens_test(self) -> bool:
+        """Whether any system is measured on the test split; where none is, the validation split answers."""
+        return self.test != "none"
+
     def combinations(self, arm: StudyArm) -> int:
         """Number of combinations of an arm's lists."""
         count = 1
