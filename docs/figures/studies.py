@@ -201,6 +201,9 @@ def _study(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
     elif any(one.claim.better == "best" for one in claims):
         yield from _aim(claims)
     yield from ("", "## The claims")
+    judged = {one.claim.name for one in claims}
+    if waiting := [one.name for one in study.claims if one.name not in judged]:
+        yield from ("", f"Not measured yet: {'; '.join(waiting)}.")
     for one in claims:
         yield from _claim(one)
     yield from ("", "## All systems", "", "Mean and standard deviation over seeds, test split:", "")
