@@ -27,6 +27,15 @@ def test_tensorboard_has_the_numbers(tmp_path: Path) -> None:
     assert events.Scalars("epoch/rsum")[0].value == pytest.approx(512.25)
 
 
+def test_no_thread_of_tensorboard_stays_after_a_run(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    before = threading.enumerate()
+    watcher = TensorBoardWatcher(tmp_path, 1)
+    watcher.epoch(EpochReport(235, 1, 30, NUMBERS, best=True))
+    watcher.close()
+    assert threading.enumerate() == before
+
+
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_full_disk_ends_the_events_and_not_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("tensorboard")

@@ -183,11 +183,11 @@ class TensorBoardWatcher(_FileWatcher):
     def epoch(self, report: EpochReport) -> None:
         """Record the validation measures."""
         self._add(of_epoch(report), report.total_step)
-        self._flush()
+        self._unless_it_failed(lambda: self.writer.flush())
 
     def close(self) -> None:
-        """Finish the file."""
-        self._flush()
+        """Finish the file, and end the thread that writes it."""
+        self._unless_it_failed(lambda: self.writer.close())
         threading.excepthook = self._hook
 
     def _add(self, numbers: dict[str, float], step: int) -> None:
@@ -196,9 +196,6 @@ class TensorBoardWatcher(_FileWatcher):
                 self.writer.add_scalar(name, value, step)
 
         self._unless_it_failed(write)
-
-    def _flush(self) -> None:
-        self._unless_it_failed(lambda: self.writer.flush())
 
     def _without_the_writers(self, failed: threading.ExceptHookArgs) -> None:
         ours = type(failed.thread).__module__.startswith("tensorboard.") and issubclass(failed.exc_type, OSError)
