@@ -29,11 +29,11 @@ def test_tensorboard_has_the_numbers(tmp_path: Path) -> None:
 
 def test_no_thread_of_tensorboard_stays_after_a_run(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
-    before = threading.enumerate()
+    before = set(threading.enumerate())
     watcher = TensorBoardWatcher(tmp_path, 1)
     watcher.epoch(EpochReport(235, 1, 30, NUMBERS, best=True))
     watcher.close()
-    assert threading.enumerate() == before
+    assert set(threading.enumerate()) <= before
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
