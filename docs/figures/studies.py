@@ -34,11 +34,12 @@ TITLES = {
     "losses-flickr8k": "Fourteen losses",
     "claims-flickr8k": "The papers' own architecture",
     "degrees-one-caption": "One caption a picture",
-    "degrees-shuffled": "Captions beside wrong pictures",
-    "degrees-scenes": "Generated scenes",
     "recipe-flickr8k": "The recipe",
 }
 """Studies in the order in which the summary has them, and the titles of their pages."""
+
+DEGREES = ("degrees-one-caption",)
+"""The studies that were built to find out where degrees help."""
 
 RECIPE = "recipe-flickr8k"
 """The study whose page says how the recipe was chosen and whether its aim was reached."""
@@ -141,6 +142,21 @@ def _summary(studies: Sequence[Measured], claims: Mapping[str, Sequence[JudgedCl
         f"{told}. Holds here: {counts['holds']}. Does not show: {counts['does not show']}. Contradicted here:"
         f" {counts['contradicted here']}.",
     )
+    yield from (
+        "",
+        "## Do degrees help?",
+        "",
+        "These studies were built to find out. A claim of theirs says that a way to use degrees helps, beside one right"
+        " answer and the same setting of everything else.",
+        "",
+        "| where | claims | help | not shown | harm |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    )
+    for study in studies:
+        if study.name in DEGREES:
+            found = Counter(one.verdict for one in claims[study.name])
+            cells = (len(claims[study.name]), *(found[one] for one in ("holds", "does not show", "contradicted here")))
+            yield f"| [{TITLES[study.name]}]({study.name}.md) | {' | '.join(map(str, cells))} |"
     for study in studies:
         yield from ("", f"## {TITLES[study.name]}", "", f"{study.study.about} [All numbers]({study.name}.md).", "")
         yield from ("| claim | difference | verdict |", "| --- | --- | --- |")
