@@ -34,11 +34,12 @@ TITLES = {
     "losses-flickr8k": "Fourteen losses",
     "claims-flickr8k": "The papers' own architecture",
     "degrees-one-caption": "One caption a picture",
+    "degrees-scenes": "Generated scenes",
     "recipe-flickr8k": "The recipe",
 }
 """Studies in the order in which the summary has them, and the titles of their pages."""
 
-DEGREES = ("degrees-one-caption",)
+DEGREES = ("degrees-one-caption", "degrees-scenes")
 """The studies that were built to find out where degrees help."""
 
 RECIPE = "recipe-flickr8k"
