@@ -164,6 +164,22 @@ def test_one_failing_arm_does_not_stop_the_others_and_the_test_split_stays_close
     assert (list(numbers(found)), found.split, found.failed) == (["max", "sum"], "test", {})
 
 
+def test_a_study_that_went_on_after_a_failure_opened_the_test_split_once(study, monkeypatch, tmp_path):
+    real = running.run_stages
+
+    def failing(config, *rest, **more):
+        if config.loss.kind == "sum_of_hinges":
+            raise UserError("the loss is no longer finite")
+        return real(config, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "run_stages", failing)
+        assert list(numbers(study(keep="results"))) == ["max"]
+    assert study(keep="results").notes == ()
+    (opening,) = StudyRecord.read(tmp_path / "out").openings
+    assert list(opening.systems) == ["max", "sum"]
+
+
 def test_a_search_sees_the_validation_split_alone_and_the_test_split_is_opened_at_the_end(
     study, asked, trained, tmp_path
 ):

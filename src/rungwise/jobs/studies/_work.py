@@ -277,7 +277,7 @@ class StudyWork:
         if opens and without:
             notes.append("no test split in the data: nothing was tested")
         opens = opens and not without
-        if opens:
+        if opens and not (self.stopped or self.failed):  # else it was written down before the runs, for all systems
             self._write_down_opening(asked)
         results = {name: [self._answers.of_evaluation(run, opens) for run in own] for name, own in asked.items()}
         if self.study.keep == "results" and not (self.stopped or self.failed):
