@@ -6,6 +6,7 @@ Also tests rungwise.jobs.studies._all_runs, rungwise.jobs.studies._study_answers
 import csv
 import json
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -37,6 +38,21 @@ def trained(monkeypatch):
 
     monkeypatch.setattr(running, "run_stages", watched)
     return found
+
+
+@contextmanager
+def sums_fail(monkeypatch):
+    """Trainings with the sum of hinges fail."""
+    real = running.run_stages
+
+    def failing(config, *rest, **more):
+        if config.loss.kind == "sum_of_hinges":
+            raise UserError("the loss is no longer finite")
+        return real(config, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "run_stages", failing)
+        yield
 
 
 @pytest.fixture
@@ -145,15 +161,7 @@ def test_a_changed_setting_is_refused_before_anything_is_trained(study, trained,
 
 
 def test_one_failing_arm_does_not_stop_the_others_and_the_test_split_stays_closed(study, asked, monkeypatch):
-    real = running.run_stages
-
-    def failing(config, *rest, **more):
-        if config.loss.kind == "sum_of_hinges":
-            raise UserError("the loss is no longer finite")
-        return real(config, *rest, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(running, "run_stages", failing)
+    with sums_fail(monkeypatch):
         found = study()
     assert found.failed == dict.fromkeys(("sum/seed-0", "sum/seed-1"), "the loss is no longer finite")
     assert found.notes == ("the test split stays closed until every run is finished",)
@@ -165,15 +173,7 @@ def test_one_failing_arm_does_not_stop_the_others_and_the_test_split_stays_close
 
 
 def test_a_study_that_went_on_after_a_failure_opened_the_test_split_once(study, monkeypatch, tmp_path):
-    real = running.run_stages
-
-    def failing(config, *rest, **more):
-        if config.loss.kind == "sum_of_hinges":
-            raise UserError("the loss is no longer finite")
-        return real(config, *rest, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(running, "run_stages", failing)
+    with sums_fail(monkeypatch):
         assert list(numbers(study(keep="results"))) == ["max"]
     assert study(keep="results").notes == ()
     (opening,) = StudyRecord.read(tmp_path / "out").openings
