@@ -102,6 +102,15 @@ def test_of_several_ways_one_must_be_named(tmp_path):
         compare(tmp_path, tmp_path, protocol="labels")
 
 
+def test_degrees_are_named_by_the_beginning_of_their_name_in_any_letters():
+    graded = [result(seed, seed, seed, relevance=np.eye(30), measures=("R@1", "nDCG@5")) for seed in (1, 2)]
+    beginning = graded[0].relevance[:5]
+    for given in (beginning.upper(), beginning.lower()):
+        assert compare(*graded, relevance=given)["t2i/nDCG@5"]
+    with pytest.raises(UserError, match="has no such result"):
+        compare(*graded, relevance=f"no {beginning}")
+
+
 def test_a_training_without_a_result_is_counted():
     found = compare(
         [result(2, 0, 0), result(2, 1, 1), result(2, 2, 2, split="val")],

@@ -57,7 +57,7 @@ class Wanted:
     Attributes:
         protocol: Name of the protocol.
         split: Name of the split.
-        relevance: Beginning of the name of the degrees.
+        relevance: Beginning of the name of the degrees, in capital or small letters.
     """
 
     protocol: str | None = None
@@ -69,7 +69,7 @@ class Wanted:
         return (
             self.protocol in (None, question.protocol)
             and self.split in (None, question.split)
-            and (self.relevance is None or question.relevance.startswith(self.relevance))
+            and (self.relevance is None or question.relevance.casefold().startswith(self.relevance.casefold()))
         )
 
 
