@@ -1,11 +1,15 @@
-"""Measures what stands beside the recipe, and writes beside-the-recipe.json: nothing of it is part of the recipe.
+r"""Measures what stands beside the recipe, and writes beside-the-recipe.json: nothing of it is part of the recipe.
 
-    cd studies; python beside_recipe.py RUNS [--rerank MODEL]
+    cd studies
+    rungwise train sam-cvse/flickr8k:same-padding data/flickr8k \
+        --model.image.weights data/weights/mobilenetv2_100_imagenet.safetensors --out runs/sam-cvse
+    python beside_recipe.py RUNS runs/sam-cvse
 
 RUNS is the folder of the study recipe-flickr8k with its models (``keep: runs``).
 
 * The average of its five models: five times the work for a query.
-* The recipe and a second model that orders the best candidates anew.
+* The recipe and a second model that orders the best candidates anew: of those in docs/guide/models/region-results.md
+  the one with the highest rsum.
 * A correction that sees the other queries of the test split (inverted softmax, Smith et al. 2017): a candidate that is
   near to many queries counts less. No search has all its queries at hand, so that these numbers compare with no others.
 """
@@ -22,16 +26,20 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 import rungwise
+from rungwise.evaluation import Reranked
 from rungwise.relevance.config import source_config
 
 STUDIES = Path(__file__).parent
 DATA = STUDIES / "data" / "flickr8k"
 JUDGEMENTS = DATA / "Flickr8k_text" / "CrowdFlowerAnnotations.txt"
 SEEDS = range(5)
+FIRST = 50
+"""Hits of the recipe that the second model puts in order."""
 TEMPERATURES = (0.02, 0.05, 0.1, 0.2)
 """Temperatures of the inverted softmax, of which the best on validation is taken."""
 
 Numbers = dict[str, float]
+Scores = NDArray[np.float32]
 
 
 class Asked:
@@ -48,39 +56,37 @@ class Asked:
     def _of(self, source: Any) -> Any:
         return rungwise.degrees(source_config(source), self.data, split="test", quiet=True)
 
-    def of(self, *model: Any, **more: Any) -> Numbers:
-        """All numbers of a model, or of a similarity matrix."""
-        found = dict(rungwise.evaluate(*model, data=self.data, measures=["rsum"], quiet=True, **more).numbers)
+    def of(self, similarity: Any) -> Numbers:
+        """All numbers of anything that ranks the test split."""
+        given = {"data": self.data, "similarity": similarity, "quiet": True}
+        found = dict(rungwise.evaluate(**given, measures=["rsum"]).numbers)
         for measures, degrees in self._degrees.items():
-            result = rungwise.evaluate(*model, data=self.data, measures=measures, relevance=degrees, quiet=True, **more)
-            found |= result.numbers
+            found |= rungwise.evaluate(**given, measures=measures, relevance=degrees).numbers
         return found
 
 
-def similarity(model: Path, data: Any, split: str) -> NDArray[np.float64]:
-    """Cosines of all pictures (rows) and captions of a split."""
-    part, scorer = data.split(split), rungwise.load(model)
-    images, texts = scorer.encode_image(part.pictures).vectors, scorer.encode_captions(part.captions)
-    return np.asarray(images, dtype=np.float64) @ np.asarray(texts, dtype=np.float64).T
+def scores(model: Path, data: Any, split: str = "test") -> Scores:
+    """A model's scores of all pictures (rows) and captions of a split."""
+    return np.asarray(rungwise.load(model).on(data.split(split)).matrix())
 
 
-def corrected(cosines: NDArray[np.float64], temperature: float) -> dict[str, NDArray[np.float64]]:
+def corrected(cosines: Scores, temperature: float) -> dict[str, NDArray[np.float64]]:
     """The cosines of each direction, less what the candidate has with all queries of that direction."""
-    scaled = cosines / temperature
+    scaled = cosines.astype(np.float64) / temperature
     return {
         "i2t": scaled - logsumexp(scaled, axis=0, keepdims=True),
         "t2i": scaled - logsumexp(scaled, axis=1, keepdims=True),
     }
 
 
-def of_directions(asked: Asked, cosines: NDArray[np.float64], temperature: float, split: str) -> Numbers:
+def of_directions(asked: Asked, cosines: Scores, temperature: float, split: str) -> Numbers:
     """Numbers of corrected cosines, each direction with its own correction; of validation, recall alone."""
     found: Numbers = {}
-    for direction, scores in corrected(cosines, temperature).items():
+    for direction, ranks in corrected(cosines, temperature).items():
         if split == "test":
-            numbers = asked.of(similarity=scores)
+            numbers = asked.of(ranks)
         else:
-            numbers = rungwise.evaluate(data=asked.data, similarity=scores, split=split, quiet=True).numbers
+            numbers = rungwise.evaluate(data=asked.data, similarity=ranks, split=split, quiet=True).numbers
         found |= {name: value for name, value in numbers.items() if name.startswith(f"{direction}/")}
     recalls = [value for name, value in found.items() if name.split("/")[1] in ("R@1", "R@5", "R@10")]
     return {**found, "rsum": sum(recalls)}
@@ -90,23 +96,24 @@ def main() -> None:
     """Measure all and write them down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path)
-    parser.add_argument("--rerank", type=Path, help="a model that looks at regions, for a second stage")
+    parser.add_argument("rerank", type=Path, help="the run of the second model")
     given = parser.parse_args()
     models = [given.runs / "best" / f"seed-{seed}" / "model" for seed in SEEDS]
     asked, rows = Asked(), []
+    recipes, second = [scores(model, asked.data) for model in models], scores(given.rerank / "model", asked.data)
 
     def row(name: str, numbers: Numbers, sees_queries: bool = False) -> None:
         rows.append({"name": name, "sees other queries": sees_queries, "numbers": numbers})
         print(f"{name}: rsum {numbers['rsum']:.1f}, nDCG@10 {numbers['t2i/nDCG@10']:.1f}", flush=True)
 
-    row("average of five models", asked.of(f"average:{','.join(map(str, models))}"))
-    if given.rerank is not None:
-        found = [asked.of(str(model), rerank=str(given.rerank)) for model in models]
-        row("best fifty ordered anew by a model of regions", mean_of(found))
-    validation = similarity(models[0], asked.data, "val")
+    row("average of five models", asked.of(np.mean(recipes, axis=0)))
+    found = [asked.of(Reranked(first, second, FIRST)) for first in recipes]
+    row(f"first {FIRST} put in order by `{given.rerank.name}`", mean_of(found))
+    row(f"`{given.rerank.name}` alone", asked.of(second))
+    validation = scores(models[0], asked.data, "val")
     of_validation = {one: of_directions(asked, validation, one, "val")["rsum"] for one in TEMPERATURES}
     best = max(of_validation, key=of_validation.__getitem__)
-    found = [of_directions(asked, similarity(model, asked.data, "test"), best, "test") for model in models]
+    found = [of_directions(asked, one, best, "test") for one in recipes]
     row(f"inverted softmax at {best}", mean_of(found), sees_queries=True)
     text = json.dumps(rows, indent=1, sort_keys=True)
     (STUDIES / "beside-the-recipe.json").write_text(f"{text}\n", encoding="utf-8")

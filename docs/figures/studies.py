@@ -45,6 +45,12 @@ TITLES = {
 DEGREES = "degrees-"
 """How the names of the studies begin that were built to find out where degrees help."""
 
+ELSEWHERE = {
+    "claims-flickr8k": "SCAN, CVSE and other models of regions, with and without SAM, were measured elsewhere:"
+    " [their results](../../guide/models/region-results.md).",
+}
+"""What a page says of systems that its study leaves out."""
+
 RECIPE = "recipe-flickr8k"
 """The study whose page says how the recipe was chosen and whether its aim was reached."""
 SEARCHES = ("recipe-search-flickr8k", "recipe-degrees-flickr8k")
@@ -66,6 +72,15 @@ COLUMNS = {
     "t2i/ECE": "ECE",
 }
 """Numbers of the table of systems, and the heads of their columns."""
+
+MEASURES = {
+    "rsum": "how often an annotated answer is among the first 1, 5 and 10: the sum of six percentages, 600 at most",
+    "t2i/CS@100": "whether the first hundred stand in the order of their degrees of relevance, -1 to 1",
+    "t2i/nDCG@10": "the relevance in the first ten, where the first ranks count most, in percent of the most possible",
+    "t2i/NCS@10(non_gt)": "the relevance in the first ten without the annotated answers, in percent of the most possible",
+    "t2i/JudgedAP(t=0.5)": "whether pictures that people judged right stand before those they judged wrong, in percent",
+}
+"""Measures of claims, and what each tells."""
 
 DRAWN = ("rsum", "t2i/nDCG@10", "t2i/CS@100", "t2i/JudgedAP(t=0.5)")
 """Numbers of the figure, a panel each; those that a study did not ask are left out."""
@@ -171,6 +186,15 @@ def _summary(studies: Sequence[Measured], claims: Mapping[str, Sequence[JudgedCl
             yield f"| {one.claim.says} | {difference} {one.claim.measure} | **{one.verdict}** |"
     yield from (
         "",
+        "## The measures",
+        "",
+        "[Measures](../../guide/evaluation/choosing-measures.md) defines them. More is better with each; `t2i` says that"
+        " a text asks for pictures.",
+        "",
+        "| measure | what it tells |",
+        "| --- | --- |",
+        *(f"| `{name}` | {told} |" for name, told in MEASURES.items()),
+        "",
         "## How a verdict is made",
         "",
         "The measure of each claim was written into the file of the study before anything was tested. A claim *holds*"
@@ -218,6 +242,8 @@ def _study(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[str]:
         "",
         f"![{study.about.rstrip('.')}: every training of every system](../../images/held-{measured.name}.svg)",
     )
+    if measured.name in ELSEWHERE:
+        yield from ("", ELSEWHERE[measured.name])
     if measured.name != RECIPE:
         yield from _leaders(measured)
     elif any(one.claim.better == "best" for one in claims):
