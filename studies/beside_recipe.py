@@ -1,8 +1,8 @@
 r"""Measures what stands beside the recipe, and writes beside-the-recipe.json: nothing of it is part of the recipe.
 
     cd studies
-    rungwise train sam-cvse/flickr8k:same-padding data/flickr8k \
-        --model.image.weights data/weights/mobilenetv2_100_imagenet.safetensors --out runs/sam-cvse
+    rungwise train sam-cvse/flickr8k:same-padding data/flickr8k --out runs/sam-cvse --precision bfloat16 \
+        --model.image.weights data/weights/mobilenetv2_100_imagenet.safetensors
     python beside_recipe.py RUNS runs/sam-cvse
 
 RUNS is the folder of the study recipe-flickr8k with its models (``keep: runs``).
