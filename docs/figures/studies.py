@@ -58,8 +58,8 @@ AIM = 75.0
 """What the recipe was to have above VSE++ with the same image features, in rsum."""
 BOUNDS = {
     "t2i/JudgedAP(t=0.5)": "What bounds people's AP: it is higher where less of the loss follows degrees, as in"
-    " `without-degrees` and `first-version`, and NCS@10 (N) is lower there than that of `quick`. The share of degrees"
-    " that raises NCS@10 (N) leaves people's AP at that of `quick`."
+    " `without-degrees` and `first-version`, and the mean of NCS@10 (N) is lower there than that of `quick`. The share"
+    " of degrees that raises NCS@10 (N) leaves people's AP at that of `quick`."
 }
 """What bounds a part of the aim that was missed."""
 BESIDE = STUDIES / "beside-the-recipe.json"
