@@ -168,22 +168,7 @@ def _summary(studies: Sequence[Measured], claims: Mapping[str, Sequence[JudgedCl
         f"{told}. Holds here: {counts['holds']}. Does not show: {counts['does not show']}. Contradicted here:"
         f" {counts['contradicted here']}.",
     )
-    yield from (
-        "",
-        "## Do degrees help?",
-        "",
-        "These studies were built to find out. A claim of theirs says that a way to use degrees helps, beside one right"
-        " answer and the same setting of everything else.",
-        "",
-        "| where | claims | help | not shown | harm |",
-        "| --- | ---: | ---: | ---: | ---: |",
-    )
-    for study in studies:
-        if study.name.startswith(DEGREES):
-            found = Counter(one.verdict for one in claims[study.name])
-            cells = (len(claims[study.name]), *(found[one] for one in ("holds", "does not show", "contradicted here")))
-            yield f"| [{TITLES[study.name]}]({study.name}.md) | {' | '.join(map(str, cells))} |"
-    yield from ("", _with_degrees(next(one for one in studies if one.name == RECIPE)))
+    yield from _degrees(studies, claims)
     for study in studies:
         yield from ("", f"## {TITLES[study.name]}", "", f"{study.study.about} [All numbers]({study.name}.md).", "")
         yield from ("| claim | difference | verdict |", "| --- | --- | --- |")
@@ -231,9 +216,30 @@ def _summary(studies: Sequence[Measured], claims: Mapping[str, Sequence[JudgedCl
         yield f"| {' | '.join(cells)} |"
 
 
-def _with_degrees(recipe: Measured) -> str:
-    """What degrees change in the recipe, by every measure."""
+def _degrees(studies: Sequence[Measured], claims: Mapping[str, Sequence[JudgedClaim]]) -> Iterator[str]:
+    """Where degrees help: verdicts by study, and what they change in the recipe."""
+    yield from (
+        "",
+        "## Do degrees help?",
+        "",
+        "These studies were built to find out. A claim of theirs says that a way to use degrees helps, beside one right"
+        " answer and the same setting of everything else.",
+        "",
+        "| where | claims | help | not shown | harm |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    )
+    for study in studies:
+        if study.name.startswith(DEGREES):
+            found = Counter(one.verdict for one in claims[study.name])
+            cells = (len(claims[study.name]), *(found[one] for one in ("holds", "does not show", "contradicted here")))
+            yield f"| [{TITLES[study.name]}]({study.name}.md) | {' | '.join(map(str, cells))} |"
+    yield from ("", _in_the_recipe(next(one for one in studies if one.name == RECIPE)))
+
+
+def _in_the_recipe(recipe: Measured) -> str:
+    """What degrees change in the recipe, by every measure of claims."""
     having, lacking = recipe.results["best"], recipe.results["without-degrees"]
+    claimed = ", ".join(COLUMNS[one.measure] for one in recipe.study.claims if one.than == "without-degrees")
     changes = ", ".join(
         f"{head} {signed(mean(_values(having, name)) - mean(_values(lacking, name)), _unit(having, name))}"
         for name, head in COLUMNS.items()
@@ -241,8 +247,8 @@ def _with_degrees(recipe: Measured) -> str:
     )
     return (
         f"In [the recipe]({recipe.name}.md), a loss that follows degrees changes, beside one right answer: {changes}."
-        " Of these, nDCG@10 is a claim; the others are descriptive. The degrees of the measures come from scene graphs"
-        " of the captions, but for those of people."
+        f" Of these, {claimed} is a claim; the others are descriptive. The degrees of the measures come from scene"
+        " graphs of the captions, but for those of people."
     )
 
 
