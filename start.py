@@ -38,7 +38,7 @@ def main() -> int:
     if checks and not checks.steps():
         print(f"nothing differs from {asked.changed}: nothing to check")
         return 0
-    python = install(asked.venv, ".[dev]" if checks else ".[serve]")
+    python = install(asked.venv, "dev" if checks else "serve")
     if checks:
         return checks.run(python)
     # Where the user is: the commands that the demo prints are pasted there.
@@ -80,16 +80,18 @@ def parsed(given: list[str]) -> tuple[argparse.Namespace, list[str]]:
     return parser.parse_known_args(given)  # the demo knows its own options
 
 
-def install(folder: Path, what: str) -> str:
-    """Make the environment if there is none and install into it; returns its Python."""
+def install(folder: Path, extra: str) -> str:
+    """Make the environment if there is none and install rungwise with an extra into it; returns its Python."""
     started = time.monotonic()
     python = folder.resolve() / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
         print(f"making a virtual environment in {folder}", flush=True)
         venv.create(folder, with_pip=True)
     print("installing (torch is large: this can take minutes)", flush=True)
-    command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.check_call([*command, "--constraint", "constraints.txt", "--editable", what], cwd=ROOT)
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
+    command += ["--constraint", str(ROOT / "constraints.txt"), "--editable", f"{ROOT}[{extra}]"]
+    if subprocess.call([*command, "--quiet"]):
+        sys.exit(f"pip did not install rungwise; this says more: {shlex.join(command)}")
     print(f"installed in {time.monotonic() - started:.0f} s", flush=True)
     return str(python)
 

@@ -3,6 +3,7 @@
 import argparse
 import ast
 import importlib.util
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -242,6 +243,20 @@ def test_a_run_says_how_to_repeat_what_failed(start: ModuleType, monkeypatch: py
     assert checks.again() == command
     monkeypatch.setenv("RUNGWISE_DATA", "/my data")
     assert checks.again() == f"RUNGWISE_DATA='/my data' {command}"
+
+
+def test_where_pip_fails_the_command_that_says_more_is_named(
+    start: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.touch()
+    tried: list[list[str]] = []
+    monkeypatch.setattr(start.subprocess, "call", lambda command: len(tried.append(command) or tried))
+    with pytest.raises(SystemExit, match="pip did not install rungwise; this says more: ") as refused:
+        start.install(tmp_path, "serve")
+    assert str(refused.value).partition("more: ")[2] == shlex.join(tried[0][:-1])
+    assert tried[0][-1] == "--quiet"
 
 
 def test_rooms_stand_before_and_behind_options(start: ModuleType) -> None:
