@@ -164,12 +164,12 @@ class CaptionPairSource(CaptionSource):
         within = np.arange(counts.sum()) - np.repeat(firsts, counts)
         references = self._order[np.repeat(self._starts[images], counts) + within]
         scores = self.pair_block(references, captions)
+        left = counts[:, None]
         if self.leave_one_out:
-            itself = references[:, None] == captions[None, :]
-            left = counts[:, None] - np.add.reduceat(itself, firsts, axis=0, dtype=np.int64)
-            scores = np.where(itself, np.float32(0 if self.reference == "mean" else -np.inf), scores)
-        else:
-            left = counts[:, None]
+            row, column = _alike(references, captions)
+            scores, left = scores.copy(), np.repeat(left, len(captions), axis=1)
+            scores[row, column] = 0 if self.reference == "mean" else -np.inf
+            np.subtract.at(left, (np.searchsorted(firsts, row, side="right") - 1, column), 1)
         if self.reference == "mean":
             totals: Block = np.add.reduceat(scores, firsts, axis=0)
             averages: Block = np.divide(totals, np.maximum(left, 1), dtype=np.float32)
@@ -190,6 +190,15 @@ class CaptionPairSource(CaptionSource):
         if given.max(initial=-1) >= self.shape[1]:
             raise UserError(f"reference names caption {given.max()} but there are {self.shape[1]} captions")
         return given[given >= 0], np.concatenate(([0], np.cumsum(given >= 0))).astype(np.int64)
+
+
+def _alike(first: Positions, second: Positions) -> tuple[Positions, Positions]:
+    """Indices of all pairs of one value of each array that are the same caption."""
+    order = np.argsort(second, kind="stable")
+    begins, ends = (np.searchsorted(second[order], first, side=side) for side in ("left", "right"))
+    counts = ends - begins
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(np.arange(len(first)), counts), order[np.repeat(begins, counts) + within]
 
 
 def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> str:
