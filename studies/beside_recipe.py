@@ -5,7 +5,8 @@ r"""Measures what stands beside the recipe, and writes beside-the-recipe.json: n
         --model.image.weights data/weights/mobilenetv2_100_imagenet.safetensors
     python beside_recipe.py RUNS runs/sam-cvse
 
-RUNS is the folder of the study recipe-flickr8k with its models (``keep: runs``).
+RUNS is the folder of the study recipe-flickr8k with its models (``keep: runs``). A model whose run is not the one whose
+numbers are kept in recipe-flickr8k/ is refused.
 
 * The average of its five models: five times the work for a query.
 * The recipe and a second model that orders the best candidates anew: of those in docs/guide/models/region-results.md
@@ -28,6 +29,8 @@ from scipy.special import logsumexp
 import rungwise
 from rungwise.evaluation import Reranked
 from rungwise.relevance.config import source_config
+from rungwise.runs import FinishedRun
+from rungwise.runs.study import StudyRun, machine_of
 
 STUDIES = Path(__file__).parent
 DATA = STUDIES / "data" / "flickr8k"
@@ -98,7 +101,13 @@ def main() -> None:
     parser.add_argument("runs", type=Path)
     parser.add_argument("rerank", type=Path, help="the run of the second model")
     given = parser.parse_args()
-    models = [given.runs / "best" / f"seed-{seed}" / "model" for seed in SEEDS]
+    runs = [given.runs / "best" / f"seed-{seed}" for seed in SEEDS]
+    for run in runs:
+        file = FinishedRun.file_of(STUDIES / "recipe-flickr8k" / "best" / run.name)
+        kept, own = StudyRun.of_plain(FinishedRun.from_json(file).record), StudyRun.read(run)
+        if own is None or (own.key, own.machines) != (kept.key, kept.machines):
+            parser.error(f"{run}: not the run whose numbers are in {file}")
+    models = [run / "model" for run in runs]
     asked, rows = Asked(), []
     recipes, second = [scores(model, asked.data) for model in models], scores(given.rerank / "model", asked.data)
 
@@ -115,7 +124,8 @@ def main() -> None:
     best = max(of_validation, key=of_validation.__getitem__)
     found = [of_directions(asked, one, best, "test") for one in recipes]
     row(f"inverted softmax at {best}", mean_of(found), sees_queries=True)
-    text = json.dumps(rows, indent=1, sort_keys=True)
+    machine = machine_of(FinishedRun.from_json(file).config(file))
+    text = json.dumps({"machine": str(machine), "rows": rows}, indent=1, sort_keys=True)
     (STUDIES / "beside-the-recipe.json").write_text(f"{text}\n", encoding="utf-8")
 
 

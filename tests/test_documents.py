@@ -220,7 +220,7 @@ def test_the_summary_has_the_verdicts_of_the_pages_of_studies():
     of_table = re.findall(r"^\| .+ \| \*\*(.+)\*\* \|$", text, re.MULTILINE)
     assert sorted(of_table) == sorted(of_pages)
     counted = re.search(
-        r"^(\d+) .*claims.*Holds here: (\d+). Does not show: (\d+). Contradicted here: (\d+).", text, re.MULTILINE
+        r"^(\d+) claims: (\d+) hold, (\d+) do not show, (\d+) are contradicted here\.$", text, re.MULTILINE
     )
     assert counted is not None
     assert [int(number) for number in counted.groups()] == [
@@ -237,6 +237,6 @@ def test_a_verdict_that_contradicts_its_numbers_is_found():
 
 @pytest.mark.slow
 def test_the_pages_of_claims_are_made_of_the_files_of_the_studies():
-    made = runpy.run_path(str(REPOSITORY / "docs" / "figures" / "studies.py"))
+    made = runpy.run_path(str(REPOSITORY / "docs" / "figures" / "studies"))
     for name, text in made["pages"]([made["Measured"].read(one) for one in made["TITLES"]]).items():
-        assert (HELD / name).read_text(encoding="utf-8") == text, "make it anew: python docs/figures/studies.py"
+        assert (HELD / name).read_text(encoding="utf-8") == text, "make it anew: python docs/figures/studies"

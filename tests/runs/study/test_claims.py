@@ -64,6 +64,13 @@ def evaluate_again(result):
     )
 
 
+def test_too_few_draws_show_nothing(results):
+    (found,) = judged_claims([claim("up", "good", "bad")], results, draws=20)
+    assert found.difference.pictures.interval.low > 0
+    assert found.difference.pictures.p == pytest.approx(2 / 21)
+    assert found.verdict == "does not show"
+
+
 def test_p_values_are_corrected_for_all_claims_together(results):
     alone = judged_claims([claim("up", "good", "bad")], results)[0].difference
     both = judged_claims([claim("up", "good", "bad"), claim("recall", "good", "bad", "t2i/R@1")], results)

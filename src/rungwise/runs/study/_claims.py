@@ -68,20 +68,22 @@ CLAIM_HEAD = ("claim", "by", "than", "better", "difference", "pictures", "seeds"
 
 
 def judged_claims(
-    claims: Sequence[StudyClaim], results: Mapping[str, Sequence[Sequence[Result]]]
+    claims: Sequence[StudyClaim], results: Mapping[str, Sequence[Sequence[Result]]], *, draws: int = 20_000
 ) -> tuple[JudgedClaim, ...]:
     """The claims whose systems were both measured, judged together.
 
     Args:
         claims: Claims of one study.
         results: For each system the results of each of its runs.
+        draws: Number of draws of the bootstrap over pictures. With few of them their seed decides a verdict on a p-value
+            that is near to the bound.
     """
     found = []
     for claim in claims:
         first, second = (_with(claim.measure, results.get(one, ())) for one in (claim.than, claim.better))
         if first and second:
             systems = [System(claim.than, first), System(claim.better, second)]
-            found.append((claim, compare(systems, [claim.measure], primary=claim.measure)[claim.measure]))
+            found.append((claim, compare(systems, [claim.measure], primary=claim.measure, draws=draws)[claim.measure]))
     judged = judged_together([difference for _, difference in found])
     return tuple(JudgedClaim(claim, one) for (claim, _), one in zip(found, judged, strict=True))
 
