@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
+from typing import Any
 
-from measured import COLUMNS, RECIPE, SUMMARY, TITLES, Measured, counted, systems_table, unit_of, values_of
+from measured import COLUMNS, RECIPE, STUDIES, SUMMARY, TITLES, Measured, counted, systems_table, unit_of, values_of
 from recipe import BESIDE, SEARCHES, aim, beside, chosen_from
 
 from rungwise.evaluation.comparison import bounds_texts, signed
 from rungwise.evaluation.statistics import number_text
 from rungwise.runs.study import JudgedClaim, StudyClaim, judged_claims
+
+SHUFFLED = "degrees-shuffled"
+TOLD_APART = STUDIES / "told-apart.json"
+"""How well degrees tell right captions from wrong ones, by told_apart.py."""
 
 NOTES = {
     "losses-flickr8k": (
@@ -32,7 +37,7 @@ NOTES = {
         " follow degrees, by tf-idf or by three sources weighed as people judge. `weighted` adds one right answer and"
         " targets by tf-idf.",
     ),
-    "degrees-shuffled": (
+    SHUFFLED: (
         "The captions of training pictures alone are shuffled: those of validation and test stand beside their own"
         " pictures. Degrees come from the other captions of a picture, from those of the twenty pictures that look most"
         " alike, or from both.",
@@ -67,6 +72,8 @@ def study_page(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[st
     )
     for note in NOTES.get(measured.name, ()):
         yield from ("", note)
+    if measured.name == SHUFFLED:
+        yield from _told_apart(json.loads(TOLD_APART.read_text(encoding="utf-8")))
     if measured.name != RECIPE:
         yield from _leaders(measured)
     elif any(one.claim.better == "best" for one in claims):
@@ -91,6 +98,24 @@ def study_page(measured: Measured, claims: Sequence[JudgedClaim]) -> Iterator[st
         yield from chosen_from(list(map(Measured.read, SEARCHES)))
     if measured.record.searches:
         yield from _searched(measured)
+
+
+def _told_apart(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """How well degrees tell right captions from wrong ones, before anything is trained."""
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    yield from (
+        "",
+        "## What degrees can tell",
+        "",
+        "`studies/told_apart.py` asks, without a training, how often a right caption has a higher degree to its picture"
+        " than a wrong one has to the picture that it stands beside, in percent; 50 is a guess:",
+        "",
+        f"| captions that are wrong | {' | '.join(f'`{arm}`' for arm in arms)} |",
+        f"| --- |{' ---: |' * len(arms)}",
+    )
+    for wrong in dict.fromkeys(row["wrong"] for row in rows):
+        areas = [f"{row['AUC']:.1f}" for row in rows if row["wrong"] == wrong]
+        yield f"| {wrong:.0f} % | {' | '.join(areas)} |"
 
 
 def _claim(one: JudgedClaim) -> Iterator[str]:
