@@ -171,10 +171,10 @@ class CaptionPairSource(CaptionSource):
             scores[row, column] = 0 if self.reference == "mean" else -np.inf
             np.subtract.at(left, (np.searchsorted(firsts, row, side="right") - 1, column), 1)
         if self.reference == "mean":
-            totals: Block = np.add.reduceat(scores, firsts, axis=0)
+            totals = _by_image(np.add, scores, firsts, counts)
             averages: Block = np.divide(totals, np.maximum(left, 1), dtype=np.float32)
             return averages
-        best = np.maximum.reduceat(scores, firsts, axis=0)
+        best = _by_image(np.maximum, scores, firsts, counts)
         return np.where(left > 0, best, np.float32(0)) if self.leave_one_out else best
 
     def _one_each(self, paired: ArrayLike | None) -> tuple[Positions, Positions]:
@@ -190,6 +190,18 @@ class CaptionPairSource(CaptionSource):
         if given.max(initial=-1) >= self.shape[1]:
             raise UserError(f"reference names caption {given.max()} but there are {self.shape[1]} captions")
         return given[given >= 0], np.concatenate(([0], np.cumsum(given >= 0))).astype(np.int64)
+
+
+def _by_image(combine: np.ufunc, scores: Block, firsts: Positions, counts: Positions) -> Block:
+    """(images, captions) rows of each image combined to one: what ``combine.reduceat`` gives, several times as fast."""
+    out = scores[firsts]
+    more = np.flatnonzero(counts > 1)
+    rest = scores[firsts[more] + 1]
+    for place in range(2, counts.max()):
+        has = np.flatnonzero(counts[more] > place)
+        rest[has] = combine(rest[has], scores[firsts[more[has]] + place])
+    out[more] = combine(out[more], rest)
+    return out
 
 
 def _alike(first: Positions, second: Positions) -> tuple[Positions, Positions]:
