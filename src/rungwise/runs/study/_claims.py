@@ -75,8 +75,8 @@ def judged_claims(
     Args:
         claims: Claims of one study.
         results: For each system the results of each of its runs.
-        draws: Number of draws of the bootstrap over pictures. With few of them their seed decides a verdict whose p-value
-            is near to the bound.
+        draws: Number of draws of the bootstrap over pictures. With few of them, their seed decides where a p-value is
+            near to the bound.
     """
     found = []
     for claim in claims:
