@@ -22,6 +22,7 @@ TITLES = {
     "losses-flickr8k": "Losses alone",
     "claims-flickr8k": "The papers' own architecture",
     "degrees-one-caption": "One caption a picture",
+    "degrees-shuffled": "Captions beside wrong pictures",
     "degrees-scenes": "Generated scenes",
     "recipe-flickr8k": "The recipe",
 }

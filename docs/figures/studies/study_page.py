@@ -40,7 +40,11 @@ NOTES = {
     SHUFFLED: (
         "The captions of training pictures alone are shuffled: those of validation and test stand beside their own"
         " pictures. Degrees come from the other captions of a picture, from those of the twenty pictures that look most"
-        " alike, or from both.",
+        " alike, or from both. No caption vouches for itself: its degree to its own picture is what the others say. So"
+        " the targets of a query follow the degrees alone, and the picture that it stands beside need not lead them.",
+        "Of the target temperatures tried, the lowest is the best for all three. A lower one would change little:"
+        " there, a target is nearly the one candidate that has the highest degree. `studies/README.md` says what a first"
+        " search tried.",
     ),
     "degrees-scenes": (
         "The training pictures come in groups of 1, 5 or 25 that show the same things, and the test pictures in none."
@@ -167,8 +171,8 @@ def _searched(measured: Measured) -> Iterator[str]:
         "",
         "## What was searched",
         "",
-        f"On validation, by {search.measure}{f', with {fixed}' if fixed else ''}. Trials draw their settings, and some"
-        " draw the same ones:",
+        f"On validation, by {search.measure}{f', with {fixed}' if fixed else ''}. Trials draw their settings, and may"
+        " draw one twice:",
         "",
         f"| system | trials | different settings | {search.measure} of the trials | chosen |",
         "| --- | ---: | ---: | ---: | --- |",
