@@ -43,8 +43,8 @@ NOTES = {
         " alike, or from both. No caption vouches for itself: its degree to its own picture is what the others say. So"
         " the targets of a query follow the degrees alone, and the picture that it stands beside need not lead them.",
         "Of the target temperatures tried, the lowest is the best for all three. A lower one would change little:"
-        " there, a target is nearly the one candidate that has the highest degree. `studies/README.md` says what a first"
-        " search tried.",
+        " there, a target is nearly the one candidate that has the highest degree. `studies/README.md` says what a"
+        " first search tried.",
     ),
     "degrees-scenes": (
         "The training pictures come in groups of 1, 5 or 25 that show the same things, and the test pictures in none."
