@@ -157,9 +157,10 @@ def _leaders(measured: Measured) -> Iterator[str]:
             means = {name: mean(values_of(runs, number)) for name, runs in own.items()}
             leader = max(means, key=means.__getitem__)
             against = [StudyClaim(one, "", leader, one, number) for one in own if one != leader]
-            alike = [f"`{one.claim.than}`" for one in judged_claims(against, own) if one.verdict == "does not show"]
+            alike = [one.claim.than for one in judged_claims(against, own) if one.verdict == "does not show"]
+            first, *others = (f"`{name.partition('/')[0]}`" for name in [leader, *alike])
             value = number_text(means[leader], unit_of(own[leader], number))
-            yield f"| {point or 'all'} | {COLUMNS[number]} | `{leader}` {value} | {', '.join(alike) or 'none'} |"
+            yield f"| {point or 'all'} | {COLUMNS[number]} | {first} {value} | {', '.join(others) or 'none'} |"
 
 
 def _searched(measured: Measured) -> Iterator[str]:

@@ -106,21 +106,6 @@ def _degrees(studies: Sequence[Measured]) -> Iterator[str]:
     """Where degrees help: verdicts by study and by measure, and what they change in the recipe."""
     asked = {one.name: [claim for claim in one.study.claims if _is_of_degrees(one.name, claim)] for one in studies}
     found = {(one.name, name): _verdicts_by(name, asked[one.name], one) for one in studies for name in MEASURES}
-    yield from (
-        "",
-        "## Do degrees help?",
-        "",
-        "Each comparison is of a training that uses degrees of relevance and one that has one right answer alone. A"
-        " cell counts those where degrees help / are not shown to change anything / harm, by the measure of its column"
-        " and the rule below.",
-        "",
-        f"| where | comparisons | {' | '.join(COLUMNS[name] for name in MEASURES)} |",
-        f"| --- | ---: |{' --- |' * len(MEASURES)}",
-    )
-    for name, claims in asked.items():
-        counts = [found[name, measure] for measure in MEASURES]
-        cells = [" / ".join(str(own[word]) for word in VERDICTS) if own else "-" for own in counts]
-        yield f"| [{TITLES[name]}]({name}.md) | {len(claims)} | {' | '.join(cells)} |"
     photos = [name for name in asked if name != SCENES]
     told = []
     for measure in MEASURES:
@@ -128,7 +113,22 @@ def _degrees(studies: Sequence[Measured]) -> Iterator[str]:
         told.append(f"by {COLUMNS[measure]} in {together['holds']} and harm in {together['contradicted here']}")
     yield from (
         "",
-        f"Of {sum(len(asked[name]) for name in photos)} comparisons with photos, degrees help {'; '.join(told)}.",
+        "## Do degrees help?",
+        "",
+        "Each comparison is of a training that uses degrees of relevance and one that has one right answer alone. Of"
+        f" {sum(len(asked[name]) for name in photos)} comparisons with photos, degrees help {'; '.join(told)}.",
+        "",
+        "A cell counts the comparisons where degrees help, are not shown to change anything, and harm, by the measure"
+        " of its column and the rule below:",
+        "",
+        f"| where | of | {' | '.join(COLUMNS[name] for name in MEASURES)} |",
+        f"| --- | ---: |{' --- |' * len(MEASURES)}",
+    )
+    for name, claims in asked.items():
+        counts = [found[name, measure] for measure in MEASURES]
+        cells = ["/".join(str(own[word]) for word in VERDICTS) if own else "-" for own in counts]
+        yield f"| [{TITLES[name]}]({name}.md) | {len(claims)} | {' | '.join(cells)} |"
+    yield from (
         "",
         "Each comparison is a claim by one of these measures, which its page names; the other cells are descriptive."
         " The degrees of a measure come from scene graphs of the captions; those of people's AP from people; those of"
