@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import mannwhitneyu
 
 import rungwise
 from rungwise.relevance.config import source_config
@@ -37,9 +37,9 @@ def wrong_captions(shuffled: Any, published: Any) -> NDArray[np.bool_]:
     return np.array([(shuffled.image_ids[of], text) not in written for of, text in pairs])
 
 
-def own_degrees(source: Any, image_of_caption: NDArray[np.int64]) -> NDArray[np.float32]:
+def own_degrees(source: Any, image_of_caption: NDArray[np.int64]) -> NDArray[np.float64]:
     """(captions,) degree of each caption to the picture that it stands beside."""
-    found = np.empty(len(image_of_caption), np.float32)
+    found = np.empty(len(image_of_caption))
     for begin in range(0, image_of_caption.max() + 1, STEP):
         captions = np.flatnonzero((image_of_caption >= begin) & (image_of_caption < begin + STEP))
         images, place = np.unique(image_of_caption[captions], return_inverse=True)
@@ -47,11 +47,10 @@ def own_degrees(source: Any, image_of_caption: NDArray[np.int64]) -> NDArray[np.
     return found
 
 
-def area(degrees: NDArray[np.float32], wrong: NDArray[np.bool_]) -> float:
+def area(degrees: NDArray[np.float64], wrong: NDArray[np.bool_]) -> float:
     """Percentage of pairs of a right and a wrong caption in which the right one has more; a draw counts half."""
-    right = np.count_nonzero(~wrong)
-    above = rankdata(degrees)[~wrong].sum() - right * (right + 1) / 2
-    return float(100 * above / (right * np.count_nonzero(wrong)))
+    above = mannwhitneyu(degrees[~wrong], degrees[wrong]).statistic
+    return float(100 * above / (np.count_nonzero(~wrong) * np.count_nonzero(wrong)))
 
 
 def main() -> None:

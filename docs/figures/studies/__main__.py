@@ -17,8 +17,6 @@ from study_page import study_page
 from summary import summary
 
 PAGES = ROOT / "docs" / "explanation" / "held"
-
-
 IMAGES = ROOT / "docs" / "images"
 
 

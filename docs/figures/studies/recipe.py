@@ -68,8 +68,8 @@ def beside(recipe: Sequence[Sequence[Result]], machine: str, rows: Sequence[Mapp
         (
             True,
             "The inverted softmax (Smith et al. 2017) lowers a candidate that is near to many of the test queries. Its"
-            " temperature was chosen on validation. No search"
-            " has all its queries at hand, so that these numbers compare with no others:",
+            " temperature was chosen on validation. No search has all its"
+            " queries at hand, so that these numbers compare with no others:",
         ),
     ):
         yield from ("", told, "", f"| | {' | '.join(columns.values())} |", f"| --- |{' ---: |' * len(columns)}")

@@ -330,3 +330,18 @@ def joint_frequencies(parts: Iterable[Frequencies | None]) -> Frequencies | None
     known = set(parts)
     order: tuple[Frequencies, ...] = ("unknown", "collection", "train")
     return next((one for one in order if one in known), None)
+
+
+def runs_of_positions(begins: Positions, counts: Positions) -> Positions:
+    """(sum of counts,) positions of several runs, one run after the other.
+
+    Args:
+        begins: (runs,) the first position of each run.
+        counts: (runs,) how many positions each run has.
+
+    >>> runs_of_positions(np.array([7, 2, 0]), np.array([2, 0, 3])).tolist()
+    [7, 8, 0, 1, 2]
+    """
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    positions: Positions = np.repeat(begins, counts) + within
+    return positions

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rungwise.core import UserError, digest_of_parts
-from rungwise.relevance._base import CHUNK_BYTES, Block, Degrees, Positions, Reference
+from rungwise.relevance._base import CHUNK_BYTES, Block, Degrees, Positions, Reference, runs_of_positions
 
 References = Reference | Sequence[int] | NDArray[np.integer]
 """Which captions stand for an image: a rule, or (images,) the position of the one that does, -1 for none."""
@@ -161,8 +161,7 @@ class CaptionPairSource(CaptionSource):
     def _reduced(self, images: Positions, counts: Positions, captions: Positions) -> Block:
         """Block of images that all have references, over all of which pairs are scored at once."""
         firsts = np.cumsum(counts) - counts
-        within = np.arange(counts.sum()) - np.repeat(firsts, counts)
-        references = self._order[np.repeat(self._starts[images], counts) + within]
+        references = self._order[runs_of_positions(self._starts[images], counts)]
         scores = self.pair_block(references, captions)
         left = counts[:, None]
         if self.leave_one_out:
@@ -209,8 +208,7 @@ def _alike(first: Positions, second: Positions) -> tuple[Positions, Positions]:
     order = np.argsort(second, kind="stable")
     begins, ends = (np.searchsorted(second[order], first, side=side) for side in ("left", "right"))
     counts = ends - begins
-    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(np.arange(len(first)), counts), order[np.repeat(begins, counts) + within]
+    return np.repeat(np.arange(len(first)), counts), order[runs_of_positions(begins, counts)]
 
 
 def hash_of_captions(captions: Sequence[str], image_of_caption: ArrayLike) -> str:

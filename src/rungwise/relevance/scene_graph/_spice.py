@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 from rungwise.core import UserError, digest_of_parts
 from rungwise.language.scene_graphs import Fact, Parser, SceneGraph, Synonyms, canonical, chunking, spoken
 from rungwise.language.tokenisers import name_of
-from rungwise.relevance._base import Block, Direction, Positions
+from rungwise.relevance._base import Block, Direction, Positions, runs_of_positions
 from rungwise.relevance._caption_pairs import caption_positions
 from rungwise.relevance._captions import CaptionSource
 from rungwise.relevance.embedding import WordSimilarity
@@ -367,9 +367,7 @@ def _counted(graph: SceneGraph, unbound: bool) -> SceneGraph:
 def _taken(numbers: FactNumbers, captions: Positions) -> tuple[Positions, Positions]:
     """Positions of the facts of some captions, one after the other, and where each caption begins among these."""
     first, counts = numbers.starts[captions], np.diff(numbers.starts)[captions]
-    starts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    within = np.arange(starts[-1]) - np.repeat(starts[:-1], counts)
-    return np.repeat(first, counts) + within, starts
+    return runs_of_positions(first, counts), np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
 def _bytes_of(graphs: Sequence[SceneGraph]) -> Iterator[bytes]:
