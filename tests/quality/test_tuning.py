@@ -10,7 +10,7 @@ import pytest
 from rungwise.core import UserError
 from rungwise.index import Condition, Where
 from rungwise.index.stores import ApproximateIndex, Approximation, StoreFacts, StoreHits
-from rungwise.index.stores._approximation import alternatives
+from rungwise.index.stores._approximation import IndexKind, alternatives
 from rungwise.quality import ModelGrading, own_captions, own_pictures, trials_of, tune
 from rungwise.quality._tuning import candidates
 from tests.index.toy_store import ToyStore
@@ -36,7 +36,7 @@ class Tuned(ToyStore):
             tried.settings = settings
             return tried
 
-        others = alternatives(self.settings, len(self.rows), graph=True)
+        others = alternatives(self.settings, len(self.rows))
         return ApproximateIndex(self.settings, others, trying, lambda settings: setattr(self, "settings", settings))
 
     def search(self, vectors, k=10, where=None, *, metric=None, exact=False) -> StoreHits:
@@ -115,15 +115,16 @@ def test_a_setting_must_hold_under_the_filter_too(monkeypatch: pytest.MonkeyPatc
     assert found.chosen.settings.flat == passing > Tuned.settings.flat
 
 
-@pytest.mark.parametrize("graph", [True, False])
-def test_the_present_setting_is_tried_first_and_none_twice(graph: bool) -> None:
-    before = Approximation(ef=100, refine=4, flat=10)
-    tried = candidates(alternatives(before, 1_000_000, graph=graph), [5, 50, 50])
+@pytest.mark.parametrize("kind", ["graph", "codes", "lists"])
+def test_the_present_setting_is_tried_first_and_none_twice(kind: IndexKind) -> None:
+    before = Approximation(ef=100, refine=4, flat=10, kind=kind)
+    tried = candidates(alternatives(before, 1_000_000), [5, 50, 50])
     assert tried[0] == before
     assert len(set(tried)) == len(tried)
     assert {one.flat for one in tried} == {10, 50}
-    assert ({one.probes for one in tried} == {before.probes}) == graph
-    assert ({one.ef for one in tried} == {before.ef}) != graph
+    assert ({one.probes for one in tried} == {before.probes}) == (kind == "graph")
+    assert ({one.ef for one in tried} == {before.ef}) != (kind == "graph")
+    assert {one.kind for one in tried} == {kind}
 
 
 def test_what_cannot_be_tuned_is_refused() -> None:
@@ -140,6 +141,6 @@ def test_everything_is_plain_for_json() -> None:
     index = made(Tuned)
     queries = own_captions(index, 2)
     plain = tune(index.picture_store, queries, ModelGrading(index, queries)).plain()
-    assert plain["before"] == {"probes": 4, "ef": 400, "refine": 4, "flat": 2}
+    assert plain["before"] == {"probes": 4, "ef": 400, "refine": 4, "flat": 2, "kind": "graph"}
     assert plain["frontier"][0]["settings"]["ef"] in (16, 32, 64, 100, 150, 250, 400)
     np.testing.assert_array_less(0, [one["latency"]["p50"] for one in plain["trials"]])

@@ -20,7 +20,7 @@ _LIBRARIES = {
     "statistics": ("scipy",),
     "tables": ("pyarrow",),
     "train": ("huggingface_hub", "sklearn", "timm", "tokenizers", "torchvision"),
-    "search": ("lancedb", "pathspec", "watchfiles"),
+    "search": ("faiss", "lancedb", "pathspec", "watchfiles"),
     "serve": ("fastapi", "h11", "prometheus_client", "starlette", "uvicorn"),
     "tensorboard": ("tensorboard",),
     "wandb": ("wandb",),
@@ -47,7 +47,6 @@ _LIBRARIES = {
     "mcp": ("mcp",),
     "qdrant": ("qdrant_client",),
     "pgvector": ("psycopg",),
-    "faiss": ("faiss",),
     "trec": ("ir_measures", "pytrec_eval", "ranx"),
 }
 EXTRA_OF = {library: extra for extra, libraries in reversed(_LIBRARIES.items()) for library in libraries}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,7 +22,7 @@ from rungwise.core import UserError
 from rungwise.data import is_date
 from rungwise.index import WORDS, Condition, ExactStore, Store, Where, parse_where, write_where
 from rungwise.index.filters import understood
-from rungwise.index.stores import StoreBatch, words_of
+from rungwise.index.stores import Approximation, StoreBatch, words_of
 from rungwise.index.stores._base import Side
 from rungwise.index.stores._id_sampling import smallest_keys
 from rungwise.index.stores.lance.store import LanceStore
@@ -49,6 +50,22 @@ def toy(_: Path) -> Make:
 def lance(folder: Path) -> Make:
     def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
         return LanceStore.create(folder, "store", dimension, similarity or Cosine(), side)
+
+    return make
+
+
+class Listing(LanceStore):
+    """A LanceDB store whose first rows get inverted lists, beside which all later ones are compared."""
+
+    def upsert(self, *arguments: Any, **named: Any) -> None:
+        super().upsert(*arguments, **named)
+        if self.approximate_index is None:
+            self.compact()
+
+
+def lance_lists(folder: Path) -> Make:
+    def make(dimension: int = 2, similarity: Similarity | None = None, side: Side = "image") -> Store:
+        return Listing.create(folder, "store", dimension, similarity or Cosine(), side)
 
     return make
 
@@ -83,7 +100,7 @@ def milvus(address: str) -> Make:
     return make
 
 
-STORES = {"exact": exact, "lance": lance, "toy": toy}
+STORES = {"exact": exact, "lance": lance, "lance_lists": lance_lists, "toy": toy}
 SERVED = {
     "milvus_in_memory": (milvus, "milvus_in_memory"),
     "lance_s3": (lance_s3, "bucket"),
@@ -94,7 +111,11 @@ SLOW = ("lance_s3", "milvus")
 
 
 @pytest.fixture(params=[pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in (*STORES, *SERVED)])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    if request.param == "lance_lists":
+        monkeypatch.setattr("rungwise.index.stores.lance.store.LISTS_PAY_FROM_BYTES", 1)
+        few = Approximation(probes=1, flat=1, kind="lists")
+        monkeypatch.setattr("rungwise.index.stores.lance._snapshot.usual", lambda rows, kind: replace(few, kind=kind))
     if request.param in SERVED:
         made, fixture = SERVED[request.param]
         return made(request.getfixturevalue(fixture))
@@ -316,7 +337,7 @@ def test_scores_are_the_similarity(
 ) -> None:
     generator = np.random.default_rng(0)
     rows, queries = (generator.standard_normal((n, 5)).astype(np.float32) for n in (7, 2))
-    if similarity.metric is None and request.node.callspec.params["make"] in ("lance", *SERVED):
+    if similarity.metric is None and request.node.callspec.params["make"] in ("lance", "lance_lists", *SERVED):
         with pytest.raises(UserError, match=f"'{similarity.kind}'.*exact store"):
             make(5, similarity, side)
         return

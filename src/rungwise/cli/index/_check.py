@@ -272,7 +272,8 @@ def _frontier(tuning: Tuning) -> Table:
 
 
 def _setting(settings: Approximation) -> str:
-    return ", ".join(f"{name} {value}" for name, value in asdict(settings).items())
+    of_another = {"kind", "probes" if settings.kind == "graph" else "ef"}
+    return ", ".join(f"{name} {value}" for name, value in asdict(settings).items() if name not in of_another)
 
 
 def _refuse_mistakes(asked: CheckIndex) -> None:

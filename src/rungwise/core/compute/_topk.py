@@ -18,9 +18,12 @@ from rungwise.core.compute._threads import SORTING, in_threads
 _CELLS = 1 << 17
 """Number of scores that a thread searches at a time: they fit into its cache."""
 
-# Matrix products take other code paths for the last few rows of a block, and there equal rows can get scores that
-# differ in the last bit. With whole multiples, equal candidates have equal scores and stand in order of position.
-_ROW_MULTIPLE = 16
+ROW_MULTIPLE = 16
+"""Number of rows of which a product's block is a whole multiple; a block that is none is filled up with zeros.
+
+Matrix products take other code paths for the last few rows of a block, and there equal rows can get scores that differ
+in the last bit. With whole multiples, equal candidates have equal scores and stand in order of position.
+"""
 _BLOCK_ELEMENTS = 1 << 23
 
 Scorer = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -165,9 +168,9 @@ def rank(
     if not positions.size:
         return positions, scores
     rows = block or max(1, _BLOCK_ELEMENTS // max(candidates.shape[1], queries))
-    rows = -(-rows // _ROW_MULTIPLE) * _ROW_MULTIPLE
+    rows = -(-rows // ROW_MULTIPLE) * ROW_MULTIPLE
     # The rest is a block of its own, since padding copies.
-    whole = len(candidates) - len(candidates) % _ROW_MULTIPLE
+    whole = len(candidates) - len(candidates) % ROW_MULTIPLE
     for start, stop in pairwise([*range(0, whole, rows), whole, len(candidates)]):
         if start == stop:
             continue
@@ -190,7 +193,7 @@ def rank(
 
 
 def _padded(chunk: NDArray[np.float32]) -> NDArray[np.float32]:
-    missing = -len(chunk) % _ROW_MULTIPLE
+    missing = -len(chunk) % ROW_MULTIPLE
     return np.pad(chunk, ((0, missing), (0, 0))) if missing else np.asarray(chunk)
 
 

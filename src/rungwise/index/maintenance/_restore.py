@@ -88,8 +88,9 @@ def restore_index(backup: Path, out: Path, *, store: str = "auto", overwrite: bo
             kept = Thumbnails(draft)
             for content, small in thumbnails_of(backup / SMALL, said.thumbnails):
                 kept.put(content, small)
-        if kind == said.manifest.store and said.approximation and (found := pictures.approximate_index):
-            found.keep(said.approximation)
+        found, kept_setting = pictures.approximate_index, said.approximation
+        if kind == said.manifest.store and found and kept_setting and found.settings.kind == kept_setting.kind:
+            found.keep(kept_setting)
         manifest = replace(
             _moved_manifest(said.manifest, moved),
             identity=uuid4().hex,

@@ -59,7 +59,21 @@ def compare_all(
     chosen = np.flatnonzero(kept)
     if _FEW * len(chosen) > len(rows):
         return rank(rows, scorer, len(queries), k, exclude=np.flatnonzero(~kept), weights=weights)
-    weights = weights if weights is None else weights[chosen]
+    return compare_some(rows, chosen, queries, k, similarity, side, metric)
+
+
+def compare_some(
+    rows: VectorRows,
+    chosen: NDArray[np.int64],
+    queries: Vectors,
+    k: int,
+    similarity: Similarity,
+    side: Side,
+    metric: Metric | None = None,
+) -> tuple[NDArray[np.int64], Vectors]:
+    """The k most alike of the rows at positions that rise; as :func:`compare_all` otherwise."""
+    weights = rows.inverse_lengths[chosen] if metric == "cosine" else None
+    scorer = _scorer(queries, similarity, side, metric)
     positions, scores = rank(_Chosen(rows, chosen), scorer, len(queries), k, weights=weights)
     return chosen[positions], scores
 

@@ -4,7 +4,6 @@ Also tests rungwise.index.stores._candidates.
 Also tests rungwise.index.stores._engine_rows.
 Also tests rungwise.index.stores.lance._description.
 Also tests rungwise.index.stores.lance._filters.
-Also tests rungwise.index.stores.lance._memory.
 Also tests rungwise.index.stores.lance._rows.
 Also tests rungwise.index.stores._approximation.
 Also tests rungwise.index.stores.lance._snapshot.
@@ -19,6 +18,8 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,9 +33,11 @@ from rungwise.core import UserError
 from rungwise.index import Both, Condition, Either, LanceStore, Store, Where
 from rungwise.index.filters import Expression
 from rungwise.index.stores import ApproximateIndex, Approximation
+from rungwise.index.stores._approximation import usual
 from rungwise.index.stores._engine_rows import as_text, column_of, from_engine, to_engine
 from rungwise.index.stores.lance import _engine_search as engine_search
 from rungwise.index.stores.lance import _snapshot as snapshot
+from rungwise.index.stores.lance import _table_writer as table_writer
 from rungwise.index.stores.lance import store as lance
 from rungwise.index.stores.lance._rows import as_list
 from rungwise.similarity import Cosine, Inner
@@ -71,12 +74,14 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["upsert", "delete", "compact", "re
 
 @given(changes=CHANGES, query=st.lists(st.integers(-2, 2), min_size=2, max_size=2), k=st.integers(1, 12))
 @settings(max_examples=5)
-@pytest.mark.parametrize("held", [0, 10**6])
+@pytest.mark.parametrize("at_hand", ["nothing", "memory", "lists", "lists, brought up to date"])
 def test_any_sequence_of_changes_equals_a_dictionary(
-    held: int, changes: list[tuple[str, list[str]]], query: list[int], k: int
+    at_hand: str, changes: list[tuple[str, list[str]]], query: list[int], k: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(snapshot, "HELD_BYTES", held)
+        patch.setattr(snapshot, "HELD_BYTES", 10**6 if at_hand == "memory" else 0)
+        patch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1 if "lists" in at_hand else 10**6)
+        patch.setattr(table_writer, "_CHANGED", 0 if "date" in at_hand else 100)
         store, model = LanceStore.create(Path(folder), "store", 2, Inner()), ToyStore(2, Inner())
         for step, (change, names) in enumerate(changes):
             vectors = np.array([[(step + place) % 3 - 1, place % 2] for place in range(len(names))], np.float32)
@@ -217,18 +222,18 @@ def test_rows_that_are_added_are_not_copied_with_all_others(tmp_path: Path) -> N
 
 def test_settings_of_the_approximate_index_are_stored(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.approximate_index is None
-    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1)
+    monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1)
     store.compact()
-    other, settings = reopened(store), Approximation(probes=2, ef=77, refine=5)
+    other, settings = reopened(store), Approximation(probes=2, refine=5, kind="lists")
     index = approximate(store)
     assert approximate(index.trying(settings)).settings == settings
-    assert approximate(store).settings == index.settings == index.alternatives[0] == Approximation()
+    assert approximate(store).settings == index.settings == index.alternatives[0] == usual(12, "lists")
     index.keep(settings)
     assert approximate(store).settings == settings
     store.upsert(["x"], [[1, 0]])
     store.compact()
     assert approximate(reopened(store)).settings == settings
-    assert approximate(other).settings == Approximation()
+    assert approximate(other).settings == usual(12, "lists")
     other.refresh()
     assert approximate(other).settings == settings
 
@@ -236,15 +241,36 @@ def test_settings_of_the_approximate_index_are_stored(store: LanceStore, monkeyp
 def test_a_store_with_other_settings_writes_as_the_store_itself(
     store: LanceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1)
+    monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1)
     store.compact()
-    tried = approximate(store).trying(Approximation(ef=77))
+    tried = approximate(store).trying(Approximation(probes=7, kind="lists"))
     tried.upsert(["x"], [[1, 0]])
     assert "x" in tried.get(["x"])
     assert "x" not in store.get(["x"])
     store.upsert(["y"], [[1, 0]])
     tried.refresh()
     assert state(tried) == state(store) == state(reopened(store))
+
+
+def test_a_setting_for_another_kind_of_index_is_left_aside(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1)
+    by_engine(store)
+    assert "HNSW" in store.about().why
+    approximate(store).keep(Approximation(probes=1, ef=9))
+    assert approximate(reopened(store)).settings.ef == 9
+    whole = state(store)
+    monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1)
+    store.compact()
+    assert "inverted lists" in store.about().why
+    assert approximate(reopened(store)).settings == usual(12, "lists")
+    assert state(reopened(store)) == whole
+    assert not [one for one in store._reader.snapshot.rows.table.list_indices() if one.columns == ["vector"]]
+
+
+def by_engine(store: LanceStore) -> None:
+    """Compact a store as one in an object store is: with LanceDB's own approximate index."""
+    wanted = partial(lance._indexes_that_pay, by_engine=True)
+    store._writer.compact(timedelta(milliseconds=1), wanted, lambda rows, dimension: False)
 
 
 def approximate(store: Store) -> ApproximateIndex:
@@ -262,7 +288,7 @@ def test_an_approximate_index_answers_with_exact_scores(tmp_path: Path, monkeypa
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     store.upsert([str(n) for n in range(600)], vectors, [{"n": n % 10, "tag": str(n % 3)} for n in range(600)])
     assert store.about().exact
-    store.compact()
+    by_engine(store)
     assert not store.about().exact
     assert "HNSW" in store.about().why
     store.upsert(["new"], vectors[:1])
@@ -335,7 +361,7 @@ def test_many_rows_are_found_by_codes_and_more_of_them_are_looked_at_under_a_fil
     vectors = rows(4000, 64)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     store.upsert([str(n) for n in range(4000)], vectors, [{"year": n % 4} for n in range(4000)])
-    store.compact()
+    by_engine(store)
     assert "IVF_RQ" in store.about().why
     index = approximate(store)
     assert index.settings.refine > 4

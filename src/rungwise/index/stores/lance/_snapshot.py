@@ -1,24 +1,26 @@
-"""One version of a LanceDB table, and the search in it: in memory, by its approximate index, or by the engine."""
+"""One version of a LanceDB table, and the search in it: in memory, by inverted lists, or by the engine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rungwise.index.filters import Where
-from rungwise.index.stores._approximation import HELD_BYTES, Approximation, partitions_of, usual
+from rungwise.index.stores._approximation import HELD_BYTES, Approximation, IndexKind, partitions_of, usual
 from rungwise.index.stores._base import LabelledVector, Metric, Vectors
 from rungwise.index.stores._engine_rows import VECTOR
 from rungwise.index.stores._scan import compare_all
 from rungwise.index.stores.lance._description import described
 from rungwise.index.stores.lance._engine_search import EngineSearch
-from rungwise.index.stores.lance._memory import Held, StreamedTable
 from rungwise.index.stores.lance._table_rows import EngineFilter, TableRows
+from rungwise.index.stores.lance._version_file import Counting
+from rungwise.index.stores.lance.vectors import Held, MappedFiles, MappedRows, StreamedTable
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -30,24 +32,46 @@ _MANY = 4
 class LanceSnapshot:
     """One version of a table, which never changes, and what has been learnt of it.
 
-    Most rows of ``before``, an earlier version, are the same; ``label`` names the table in messages.
+    Args:
+        table: The table, opened at the version.
+        label: Name of the table in messages.
+        counting: Version, and name of the inverted lists.
+        before: An earlier version, most of whose rows are the same.
+        lists: Folder of the files with its inverted lists; None where it has none.
 
     Attributes:
+        counting: Version, and name of the inverted lists.
         rows: Rows of the version.
         known: Rows in memory, of this version or an earlier one.
         approximation: Setting of its approximate index.
-        approximate: Whether it has one.
-        graph: Whether that is a graph; else it is made of codes.
+        kind: Kind of its approximate index; None where it has none.
     """
 
-    def __init__(self, table: Table, label: str, before: LanceSnapshot | None = None) -> None:
+    def __init__(
+        self,
+        table: Table,
+        label: str,
+        counting: Counting,
+        before: LanceSnapshot | None = None,
+        lists: Path | None = None,
+    ) -> None:
         description, chosen = described(table, label)
+        self.counting = counting
         self.rows = TableRows(table, label, description)
         self._engine = EngineSearch(self.rows)
         kinds = [str(config.index_type) for config in table.list_indices() if config.columns == [VECTOR]]
-        self.approximate, self.graph = bool(kinds), not kinds or "hnsw" in kinds[0].lower()
-        self.approximation = chosen or usual(len(self.rows), graph=self.graph)
+        self.kind: IndexKind | None = None
+        if lists is not None:
+            self.kind = "lists"
+        elif kinds:
+            self.kind = "graph" if "hnsw" in kinds[0].lower() else "codes"
+        self.approximation = usual(len(self.rows), self.kind or "graph")
+        if chosen is not None and chosen.kind == self.approximation.kind:
+            self.approximation = chosen
         self.known: Held | None = before.known if before is not None else None
+        self._lists = lists
+        self._mapped: MappedRows | None = before._mapped if before is not None else None
+        self._is_mapped = False
         self._up_to_date = False
         self._holding = Lock()
 
@@ -64,9 +88,13 @@ class LanceSnapshot:
         chosen, description = self.rows.filter(where), self.rows.description
         if chosen.only is False or not len(self.rows):
             return [([], np.empty(0, np.float32))] * len(queries)
-        if self.in_memory or (len(queries) >= _MANY and (exact or not self.approximate)):
-            rows = self._held if self.in_memory else StreamedTable(self.rows, self.rows.in_order(where))
-            kept = self._held.kept(where, chosen.without) if self.in_memory else None
+        if (mapped := self.mapped) is not None and not exact:
+            answers = [mapped.nearest(query, k, metric, where, chosen.without, self.approximation) for query in queries]
+            return [(mapped.keys_at(places), found) for places, found in answers]
+        at_hand = mapped if mapped is not None else self._held if self.in_memory else None
+        if at_hand is not None or (len(queries) >= _MANY and (exact or self.kind is None)):
+            rows = at_hand if at_hand is not None else StreamedTable(self.rows, self.rows.in_order(where))
+            kept = None if at_hand is None else at_hand.kept(where, chosen.without)
             positions, scores = compare_all(rows, queries, k, description.similarity, description.side, metric, kept)
             return [(rows.keys_at(places), found) for places, found in zip(positions, scores, strict=True)]
         best = [self._nearest(query, k, chosen, cosine=metric == "cosine", exact=exact) for query in queries]
@@ -80,12 +108,24 @@ class LanceSnapshot:
 
     def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
         """Vectors and texts of an entry of the rows with ids in the engine's form: from memory where they are there."""
-        return (self._held if self.in_memory else self.rows).labelled(keys, entry)
+        return (self.mapped or (self._held if self.in_memory else self.rows)).labelled(keys, entry)
 
     @property
     def in_memory(self) -> bool:
         """Whether all vectors are held in memory and compared there."""
-        return not self.approximate and 4 * len(self.rows) * self.rows.description.dimension <= HELD_BYTES
+        return self.kind is None and 4 * len(self.rows) * self.rows.description.dimension <= HELD_BYTES
+
+    @property
+    def mapped(self) -> MappedRows | None:
+        """Rows in files with inverted lists, and those that were written later; None where there are no such files."""
+        if self._lists is None:
+            return None
+        with self._holding:
+            if not self._is_mapped:
+                before = self._mapped if self._mapped is not None and self._mapped.files.folder == self._lists else None
+                files = MappedFiles(self._lists) if before is None else before.files
+                self._mapped, self._is_mapped = MappedRows(files, self.rows, before), True
+            return self._mapped
 
     @property
     def _held(self) -> Held:
@@ -101,9 +141,9 @@ class LanceSnapshot:
         if not vector.any():
             return self._engine.all_zero(chosen.only).best(k, chosen.without)
         query, found = self._engine.query(vector, k, chosen, cosine=cosine), None
-        if self.approximate and not exact and query.distance == "dot":
+        if self.kind is not None and not exact and query.distance == "dot":
             settings = self._settings_under(chosen.conditions)
-            found = None if settings is None else self._engine.near(query, settings, graph=self.graph)
+            found = None if settings is None else self._engine.near(query, settings, graph=self.kind == "graph")
         return (found or self._engine.compared(query)).best(k, chosen.without)
 
     def _settings_under(self, conditions: Where | None) -> Approximation | None:
@@ -115,7 +155,7 @@ class LanceSnapshot:
         passing = len(self.rows) if conditions is None else self.rows.passing(conditions)
         if conditions is not None and passing <= self.approximation.flat:
             return None
-        if self.graph:
+        if self.kind == "graph":
             return self.approximation
         probes = self.approximation.probes * len(self.rows) // max(1, passing)
         return replace(self.approximation, probes=max(1, min(probes, partitions_of(len(self.rows)))))

@@ -13,6 +13,7 @@ from rungwise.index.stores._base import ROWS_AT_ONCE
 from rungwise.index.stores.lance._snapshot import LanceSnapshot
 from rungwise.index.stores.lance._table_rows import TableRows
 from rungwise.index.stores.lance._tables import Tables
+from rungwise.index.stores.lance._version_file import Counting
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,8 +40,12 @@ class TableReader:
 
     def refresh(self) -> None:
         """Go on to the newest version that counts, if it is another; rows in memory are taken over."""
-        if self._tables.version() != self.snapshot.rows.table.version:
+        if self.is_behind():
             self.advance()
+
+    def is_behind(self) -> bool:
+        """Whether another version counts by now, or other inverted lists."""
+        return self._tables.counting() != self.snapshot.counting
 
     def advance(self) -> None:
         """Go on to the newest version, which is known to be another."""
@@ -53,7 +58,7 @@ class TableReader:
             with self._tables.errors_in_one_line():
                 return ask(snapshot)
         except UserError:
-            if self._tables.version() == snapshot.rows.table.version:
+            if self._tables.counting() == snapshot.counting:
                 raise
             self.refresh()
             with self._tables.errors_in_one_line():
@@ -78,6 +83,8 @@ class TableReader:
             yield found
 
     def _newest(self, before: LanceSnapshot | None) -> LanceSnapshot:
-        table = self._tables.reading()
+        # Lists may be newer than the version: they know which of their rows are not in it.
+        lists, table = self._tables.counting().lists, self._tables.reading()
         with self._tables.errors_in_one_line():
-            return LanceSnapshot(table, self._tables.label, before)
+            counting = Counting(int(table.version), lists)
+            return LanceSnapshot(table, self._tables.label, counting, before, self._tables.lists(lists))

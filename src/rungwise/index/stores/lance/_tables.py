@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,7 +25,7 @@ from rungwise.core.disk import explained, make_folder
 from rungwise.core.disk.locks import writing_alone
 from rungwise.core.network import address_of
 from rungwise.index.stores._vector_files import damaged
-from rungwise.index.stores.lance._version_file import VersionFile
+from rungwise.index.stores.lance._version_file import Counting, VersionFile
 
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
@@ -101,7 +102,7 @@ class Tables:
                 table = self._connected().open_table(self.name)
                 table.checkout(table.version)
                 return table
-            version = self._version_file.version()  # before connecting, which makes the folder
+            version = self._version_file.counting().version  # before connecting, which makes the folder
             try:
                 return self._connected().open_table(self.name, version=version)
             except Exception:
@@ -109,7 +110,7 @@ class Tables:
                 with self.writing_alone():
                     if not self._drop_unacknowledged():
                         raise
-                return self._connected().open_table(self.name, version=self._version_file.version())
+                return self._connected().open_table(self.name, version=self._version_file.counting().version)
 
     def writing(self) -> Table:
         """Open the table at the version that counts, to be changed within :meth:`writing_alone`."""
@@ -117,21 +118,34 @@ class Tables:
             self._drop_unacknowledged()
             return self._connected().open_table(self.name)
 
-    def version(self) -> int:
-        """Number of the version that counts now."""
+    def counting(self) -> Counting:
+        """The version and the inverted lists that count now."""
         if self._version_file is not None:
-            return self._version_file.version()
+            return self._version_file.counting()
         with self.errors_in_one_line():
-            return int(self._connected().open_table(self.name).version)
+            return Counting(int(self._connected().open_table(self.name).version))
+
+    def lists(self, name: str | None) -> Path | None:
+        """Folder of inverted lists by its name; None without one, and in an object store."""
+        return None if name is None or self._version_file is None else self._version_file.lists(name)
+
+    def lists_are_whole(self) -> bool:
+        """Whether each file of the inverted lists that count is as it was written; it is read for this."""
+        return self._version_file is not None and self._version_file.lists_are_whole()
+
+    def drop_lists(self, older_than: timedelta) -> None:
+        """Remove the folders of inverted lists that do not count, once they are older."""
+        if self._version_file is not None:
+            self._version_file.drop_lists(older_than)
 
     def writing_alone(self) -> AbstractContextManager[None]:
         """Take the lock of those of rungwise that write; in an object store, LanceDB finds out who was first."""
         return nullcontext() if self.folder is None else writing_alone(self.folder)
 
-    def acknowledge(self, table: Table) -> None:
-        """Make the version of a table the one that counts, once it is on the disk."""
+    def acknowledge(self, table: Table, lists: str | None = None) -> None:
+        """Make the version of a table, with inverted lists by name, the one that counts, once it is on the disk."""
         if self._version_file is not None:
-            self._version_file.acknowledge(int(table.version))
+            self._version_file.acknowledge(Counting(int(table.version), lists))
 
     def verified_files(self) -> str | None:
         """Compare every file with its checksum; None in an object store, where LanceDB keeps none."""

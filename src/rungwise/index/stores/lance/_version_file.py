@@ -1,12 +1,18 @@
-"""The file ``rungwise.json`` beside the files of a LanceDB table: which version counts, and checksums of its files."""
+"""The file ``rungwise.json`` beside the files of a LanceDB table: which version counts, and checksums of its files.
+
+It also names the folder of files with inverted lists that counts (:mod:`rungwise.index.stores.lance.vectors`).
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
+import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from rungwise.core import MissingFileError, UserError, read_bytes
@@ -15,12 +21,23 @@ from rungwise.index.stores._vector_files import altered, damaged, read_descripti
 
 COUNTS = "rungwise.json"
 FORMAT, VERSION = "rungwise-lance-store", 1
-FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*")
+LISTS = "rungwise.lists"
+"""Folder, in that of a table, of the folders of files with inverted lists."""
+FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*", f"{LISTS}/*/*")
 """Files of a table's folder."""
+
 
 _LAST_VERSION = 2**64 - 1
 _MANIFEST = re.compile(r"(\d{20})\.manifest")
 _VERSIONS = "_versions"
+_LISTS_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+class Counting(NamedTuple):
+    """What counts: the number of a version, and the name of a folder of inverted lists, None without one."""
+
+    version: int
+    lists: str | None = None
 
 
 class VersionFile:
@@ -41,8 +58,8 @@ class VersionFile:
         """Whether a version has ever counted."""
         return self._path.exists()
 
-    def version(self) -> int:
-        """Number of the version that counts; refuses a missing or damaged one."""
+    def counting(self) -> Counting:
+        """The version and the lists that count; refuses a missing or damaged version."""
         stored = self._read()
         version, digests = stored.get("counts"), _files_of(stored, self._path)
         if not isinstance(version, int) or not 0 < version < _LAST_VERSION:
@@ -53,23 +70,48 @@ class VersionFile:
         except MissingFileError:
             # Another process may have gone on to a later version and cleared this one away.
             if read_description(self._path, FORMAT, VERSION) != stored:
-                return self.version()
+                return self.counting()
             raise damaged(manifest, "the file is missing") from None
         if found != digests.get(manifest.relative_to(self.folder).as_posix()):
             raise damaged(manifest, "it is not the file that was written")
-        return version
+        return Counting(version, _lists_of(stored, self._path))
 
-    def acknowledge(self, version: int) -> None:
-        """Make a version the one that counts, once it is on the disk."""
+    def acknowledge(self, counting: Counting) -> None:
+        """Make a version and lists those that count, once they are on the disk."""
         with explained(self.folder):
             self._sync()
-            manifest = self._manifest(version).read_bytes()
-            fields = {"format": FORMAT, "version": VERSION, "counts": version, "files": self._digests(manifest)}
-            write_description(self._path, fields)
+            fields = {
+                "format": FORMAT,
+                "version": VERSION,
+                "counts": counting.version,
+                "files": self._digests(counting),
+            }
+            write_description(self._path, fields if counting.lists is None else {**fields, "lists": counting.lists})
+
+    def lists(self, name: str) -> Path:
+        """Folder of lists by its name."""
+        return self.folder / LISTS / name
+
+    def lists_are_whole(self) -> bool:
+        """Whether each file of the inverted lists that count is as it was written; it is read for this."""
+        stored = self._read()
+        own = f"{LISTS}/{_lists_of(stored, self._path)}/"
+        digests = {name: one for name, one in _files_of(stored, self._path).items() if name.startswith(own)}
+        try:
+            return bool(digests) and all(digest_of(self.folder / name) == one for name, one in digests.items())
+        except UserError:
+            return False
+
+    def drop_lists(self, older_than: timedelta) -> None:
+        """Remove the folders of lists that do not count, once they are older; readers may have the others open."""
+        kept, now = self.counting().lists, time.time()
+        for one in _entries(self.folder / LISTS):
+            if one.name != kept and now - one.stat(follow_symlinks=False).st_mtime >= older_than.total_seconds():
+                shutil.rmtree(one.path, ignore_errors=True)  # a system may refuse while readers have it open
 
     def drop_later(self) -> bool:
         """Remove versions that never counted; gives whether there were any."""
-        counts = self.version()
+        counts = self.counting().version
         staging.sweep(self._path)
         later = [one for one in _entries(self.folder / _VERSIONS) if _version_of(one.name) > counts]
         for one in sorted(later, key=lambda one: _version_of(one.name), reverse=True):
@@ -80,16 +122,17 @@ class VersionFile:
 
     def sizes(self) -> tuple[int, int, int]:
         """Bytes of the files of the version that counts: of its rows and of its indexes; and of all others."""
-        current = self._manifest(self.version())
+        counting = self.counting()
+        current = self._manifest(counting.version)
         named = current.read_bytes()
         rows = indexes = earlier = 0
         for one in _files_below(self.folder):
             name, size = Path(one.path).relative_to(self.folder).as_posix(), one.stat().st_size
             # Beside its lists of files, LanceDB keeps a hint of the newest there.
             of_the_table = name == COUNTS or (name.startswith(f"{_VERSIONS}/") and not _version_of(Path(name).name))
-            if not (of_the_table or self.folder / name == current or _is_named(name, named)):
+            if not (of_the_table or self.folder / name == current or _is_named(name, named, counting.lists)):
                 earlier += size
-            elif name.startswith("_indices/"):
+            elif name.startswith(("_indices/", f"{LISTS}/")):
                 indexes += size
             else:
                 rows += size
@@ -115,32 +158,31 @@ class VersionFile:
             ) from None
 
     def _compared(self, stored: dict[str, Any]) -> str:
-        self.version()
-        digests = _files_of(stored, self._path)
+        counting, digests = self.counting(), _files_of(stored, self._path)
         manifest = read_bytes(self._manifest(stored["counts"]), "json_bytes")
         for name, digest in digests.items():
             try:
                 found = digest_of(self.folder / name)
             except MissingFileError:
-                if _is_named(name, manifest):
+                if _is_named(name, manifest, counting.lists):
                     raise damaged(self.folder / name, "the file is missing") from None
                 continue  # the list of an earlier version, which a compaction has removed
             if found != digest:
                 raise altered(self.folder / name)
         return f"{COUNTS} and {len(digests)} files of LanceDB, its indexes among them, each as it was written"
 
-    def _digests(self, manifest: bytes) -> dict[str, str]:
-        """SHA-256 of each file of a version, and of the lists of earlier ones, by its name.
+    def _digests(self, counting: Counting) -> dict[str, str]:
+        """SHA-256 of each file of a version and its inverted lists, and of the manifests of earlier ones, by its name.
 
         LanceDB never changes a file that it has written, so that digests of an earlier version are taken over.
         """
-        known = self._known_digests
+        manifest, known = self._manifest(counting.version).read_bytes(), self._known_digests
         if not known and self.exists():
             known = _files_of(self._read(), self._path)
         found = {}
         for one in _files_below(self.folder):
             name = Path(one.path).relative_to(self.folder).as_posix()
-            if _version_of(Path(name).name) or _is_named(name, manifest):
+            if _version_of(Path(name).name) or _is_named(name, manifest, counting.lists):
                 found[name] = known.get(name) or digest_of(self.folder / name)
         self._known_digests = found
         return found
@@ -184,13 +226,23 @@ def _files_of(stored: dict[str, Any], path: Path) -> dict[str, str]:
     return digests
 
 
-def _is_named(name: str, manifest: bytes) -> bool:
-    """Whether the list of a version names a file.
+def _lists_of(stored: dict[str, Any], path: Path) -> str | None:
+    """Name of the folder of inverted lists in ``rungwise.json``."""
+    name = stored.get("lists")
+    if name is not None and not (isinstance(name, str) and _LISTS_NAME.fullmatch(name)):
+        raise damaged(path, "it names no folder of lists")
+    return name
 
-    It names data files and transactions as they are called, indexes by the 16 bytes of their UUID, and the deletions of
-    a fragment by their number, which is drawn at random from 64 bits.
+
+def _is_named(name: str, manifest: bytes, lists: str | None) -> bool:
+    """Whether the manifest of a version, or the folder of inverted lists that counts, has a file.
+
+    The manifest names data files and transactions as they are called, indexes by the 16 bytes of their UUID, and the
+    deletions of a fragment by their number, which is drawn at random from 64 bits.
     """
     folder, _, rest = name.partition("/")
+    if folder == LISTS:
+        return rest.split("/")[0] == lists
     if folder == "_indices":
         try:
             return UUID(rest.split("/")[0]).bytes in manifest

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Sequence
 from copy import copy
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
@@ -17,6 +18,7 @@ from rungwise.core import UserError, to_plain
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import (
     GRAPH_UP_TO_ROWS,
+    LISTS_PAY_FROM_BYTES,
     PAYS_FROM_BYTES,
     SCALARS_PAY_FROM,
     Approximation,
@@ -145,9 +147,9 @@ class LanceStore(Store):
 
     @property
     def approximate_index(self) -> ApproximateIndex | None:
-        """Graph or codes that :meth:`compact` made; None while every row is compared."""
+        """Index of near neighbours that :meth:`compact` made; None while every row is compared."""
         snapshot = self._reader.snapshot
-        if not snapshot.approximate:
+        if snapshot.kind is None:
             return None
 
         def trying(settings: Approximation) -> LanceStore:
@@ -157,7 +159,7 @@ class LanceStore(Store):
             return tried
 
         present = snapshot.approximation
-        others = alternatives(present, len(snapshot.rows), graph=snapshot.graph)
+        others = alternatives(present, len(snapshot.rows))
         return ApproximateIndex(present, others, trying, self._writer.keep)
 
     def refresh(self) -> None:
@@ -189,7 +191,8 @@ class LanceStore(Store):
         """
         if readers_may_lag is None:
             readers_may_lag = timedelta(milliseconds=1) if self._made_here else _READERS_MAY_LAG
-        self._writer.compact(readers_may_lag, _indexes_that_pay)
+        by_engine = self._tables.folder is None
+        self._writer.compact(readers_may_lag, partial(_indexes_that_pay, by_engine=by_engine), _lists_pay)
 
     def search(
         self,
@@ -268,7 +271,7 @@ class LanceStore(Store):
         try:
             yield from self._reader.in_blocks(None, [ID, RECORD, VECTOR, SEAL_OF_RECORD, SEAL_OF_VECTOR], read)
         except UserError as error:
-            if self._tables.version() == self._reader.snapshot.rows.table.version:
+            if not self._reader.is_behind():
                 raise
             raise UserError(
                 f"{self._tables.label}: changed and compacted while its rows were read; run the command again"
@@ -314,11 +317,16 @@ class LanceStore(Store):
         """Describe the approximate index, or why all rows are compared."""
         snapshot = self._reader.snapshot
         rows = len(snapshot.rows)
-        size, pays = 4 * rows * self.dimension, f"{PAYS_FROM_BYTES / 1e6:,.0f} MB"
+        size = 4 * rows * self.dimension
+        pays = f"{(PAYS_FROM_BYTES if self._tables.folder is None else LISTS_PAY_FROM_BYTES) / 1e6:,.0f} MB"
         kept = f"{rows:,} vectors of {self.dimension} numbers ({size / 1e6:,.1f} MB)"
-        if snapshot.approximate:
+        if snapshot.kind is not None:
             chosen = snapshot.approximation
-            how = f"IVF_HNSW_SQ, ef {chosen.ef}" if snapshot.graph else f"IVF_RQ, probes {chosen.probes}"
+            how = {
+                "lists": f"inverted lists, probes {chosen.probes}",
+                "graph": f"IVF_HNSW_SQ, ef {chosen.ef}",
+                "codes": f"IVF_RQ, probes {chosen.probes}",
+            }[snapshot.kind]
             why = (
                 f"{kept}: an index of near neighbours ({how}, refine {chosen.refine}) is faster than comparing all; of"
                 f" up to {chosen.flat:,} rows that pass a filter, all are compared"
@@ -327,16 +335,22 @@ class LanceStore(Store):
             why = f"{kept}: all are compared, in memory; an approximate index pays from {pays} on"
         else:
             why = f"{kept}: all are compared, which is slow; `rungwise index compact` makes an approximate index"
-        return StoreFacts("lance", exact=not snapshot.approximate, why=why)
+        return StoreFacts("lance", exact=snapshot.kind is None, why=why)
 
 
-def _indexes_that_pay(table: Table) -> dict[str, Any]:
-    """LanceDB's configurations of the indexes that pay and are not there, by column."""
+def _lists_pay(rows: int, dimension: int) -> bool:
+    """Whether a table in a folder should have inverted lists."""
+    return rows > 0 and 4 * rows * dimension >= LISTS_PAY_FROM_BYTES
+
+
+def _indexes_that_pay(table: Table, *, by_engine: bool) -> dict[str, Any]:
+    """LanceDB's configurations of the indexes that pay and are not there, by column; of vectors if ``by_engine``."""
     from lancedb.index import BTree, HnswSq, IvfRq
 
     rows, there = table.count_rows(), {config.columns[0] for config in table.list_indices()}
     found: dict[str, Any] = {}
-    if VECTOR not in there and 4 * rows * table.schema.field(VECTOR).type.list_size > PAYS_FROM_BYTES:
+    pays = by_engine and 4 * rows * table.schema.field(VECTOR).type.list_size > PAYS_FROM_BYTES
+    if VECTOR not in there and pays:
         codes = rows > GRAPH_UP_TO_ROWS
         parts = partitions_of(rows)
         found[VECTOR] = IvfRq(distance_type="dot", num_partitions=parts) if codes else HnswSq(distance_type="dot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from threading import Lock
 
@@ -18,21 +19,55 @@ from rungwise.index.stores.lance._table_rows import TableRows, texts_of
 _SPARE = 256
 
 
-class Held:
-    """All rows of one version of a table, in order of rows; a :class:`rungwise.index.stores._scan.VectorRows`.
+@dataclass(frozen=True)
+class Listed:
+    """Rows of one version of a table, in order of rows.
 
-    Only rows that ``before``, of an earlier version, does not hold are read.
+    Attributes:
+        places: (rows,) places in the order, rising.
+        seals: (rows,) checksums of ids with their vectors.
+        numbers: (rows,) the engine's numbers.
     """
 
-    def __init__(self, rows: TableRows, before: Held | None = None) -> None:
-        self._rows = rows
+    places: NDArray[np.int64]
+    seals: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: TableRows) -> Listed:
+        """All rows of a version."""
         listed = rows.of(True, [SEQ, SEAL_OF_VECTOR])
-        order = np.argsort(listed[SEQ].to_numpy(), kind="stable")
-        self._places, self._seals = (listed[name].to_numpy()[order] for name in (SEQ, SEAL_OF_VECTOR))
-        self.shape = (len(order), rows.description.dimension)
+        columns = [listed[name].to_numpy() for name in (SEQ, SEAL_OF_VECTOR, "_rowid")]
+        order = np.argsort(columns[0], kind="stable")
+        return cls(*(column.astype(np.int64)[order] for column in columns))
+
+    def only(self, chosen: NDArray[np.bool_]) -> Listed:
+        """Some of the rows, of a mask over them."""
+        return Listed(self.places[chosen], self.seals[chosen], self.numbers[chosen])
+
+
+class Held:
+    """Rows of one version of a table in memory, in their order; a :class:`rungwise.index.stores._scan.VectorRows`.
+
+    Args:
+        rows: All rows of the version.
+        before: Rows in memory of an earlier version; only what it does not hold is read.
+        listed: The rows that are held; all if None.
+
+    Attributes:
+        shape: (rows, D).
+        keys: (rows,) ids in the engine's form.
+        places: (rows,) places in the order of rows, rising.
+    """
+
+    def __init__(self, rows: TableRows, before: Held | None = None, listed: Listed | None = None) -> None:
+        self._rows, some = rows, listed is not None
+        listed = listed or Listed.of(rows)
+        self.places, self._seals = listed.places, listed.seals
+        self.shape = (len(listed.places), rows.description.dimension)
         at, known = self._known(before)
         room = before._room if before is not None else None
-        if room is not None and before is not None and known == len(before) and room.take(known, len(order)):
+        if room is not None and before is not None and known == len(before) and room.take(known, len(listed.places)):
             self._room: _Room = room
         else:
             self._room = _Room(self.shape)
@@ -40,8 +75,9 @@ class Held:
                 # Straight to its place: a copy between would be as large as the table.
                 np.take(room.vectors, at[:known], axis=0, out=self._room.vectors[:known], mode="clip")
                 self._room.keys[:known] = room.keys[at[:known]]
-        self._vectors, self.keys = self._room.vectors[: len(order)], self._room.keys[: len(order)]
-        self._read(known, listed["_rowid"].to_numpy()[order])
+        rows_held = slice(len(listed.places))
+        self._vectors, self.keys = self._room.vectors[rows_held], self._room.keys[rows_held]
+        self._read(known, listed.numbers, all_rows=not some and not known)
         self._passing = lru_cache(maxsize=32)(self._looked_up)
         self._labels = lru_cache(maxsize=2)(self._read_labels)
 
@@ -92,31 +128,29 @@ class Held:
         column = self._rows.text_column(entry)
         if column is not None:
             found = self._rows.of(True, [SEQ, column])
-            labels[np.searchsorted(self._places, found[SEQ].to_numpy())] = texts_of(found[column])
+            labels[np.searchsorted(self.places, found[SEQ].to_numpy())] = texts_of(found[column])
         return labels
 
     def _looked_up(self, where: Where) -> NDArray[np.bool_]:
         found = self._rows.of(self._rows.compiled(where), [SEQ])[SEQ].to_numpy()
         kept = np.zeros(len(self), bool)
-        kept[np.searchsorted(self._places, found)] = True
+        kept[np.searchsorted(self.places, found)] = True
         return kept
 
     def _known(self, before: Held | None) -> tuple[NDArray[np.int64], int]:
         """Positions of the rows before, and the number of first rows that are known; new rows stand last."""
         if before is None or not len(before):
             return np.empty(0, np.int64), 0
-        at = np.minimum(np.searchsorted(before._places, self._places), len(before) - 1)
+        at = np.minimum(np.searchsorted(before.places, self.places), len(before) - 1)
         # A place in the order may be taken anew after its row was deleted; the checksum tells.
-        other = (before._places[at] != self._places) | (before._seals[at] != self._seals)
+        other = (before.places[at] != self.places) | (before._seals[at] != self._seals)
         return at, int(other.argmax()) if other.any() else len(other)
 
-    def _read(self, known: int, numbers: NDArray[np.uint64]) -> None:
-        """Read all rows after the first ``known``."""
-        if known:
-            found = self._rows.taken(numbers[known:].astype(np.int64), [ID, VECTOR, SEAL_OF_VECTOR])
-        else:
-            found = self._rows.of(True, [ID, SEQ, VECTOR, SEAL_OF_VECTOR])
-        at = np.searchsorted(self._places, found[SEQ].to_numpy())
+    def _read(self, known: int, numbers: NDArray[np.int64], *, all_rows: bool) -> None:
+        """Read the rows after the first ``known``; ``all_rows`` if they are all of the table."""
+        names = [ID, VECTOR, SEAL_OF_VECTOR]
+        found = self._rows.of(True, [*names, SEQ]) if all_rows else self._rows.taken(numbers[known:], names)
+        at = np.searchsorted(self.places, found[SEQ].to_numpy())
         self._vectors[at] = self._rows.vectors(found)
         self.keys[at] = found[ID].to_pylist()
 

@@ -1,0 +1,222 @@
+"""The rows of one version of a table: most of them mapped from files, and in memory those that were written later."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.compute import ROW_MULTIPLE
+from rungwise.index.filters import Where
+from rungwise.index.stores._approximation import Approximation
+from rungwise.index.stores._base import LabelledVector, Metric, Vectors
+from rungwise.index.stores._engine_rows import SEQ
+from rungwise.index.stores._scan import compare_all, compare_some
+from rungwise.index.stores.lance._table_rows import TableRows, texts_of
+from rungwise.index.stores.lance.vectors._inverted_lists import Kept
+from rungwise.index.stores.lance.vectors._mapped_files import MappedFiles
+from rungwise.index.stores.lance.vectors._memory import Held, Listed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COMPARED = 4096
+"""Candidates of one search that are compared by their whole vectors, which lie anywhere on the disk; or k, if more."""
+
+
+class MappedRows:
+    """Rows of one version in order: those of files, among them rows that are gone, then all others in memory.
+
+    It is a :class:`rungwise.index.stores._scan.VectorRows` whose rows that are gone must be left out by a mask.
+
+    Args:
+        files: Files of this version or of an earlier one.
+        rows: Rows of the version.
+        before: Those of an earlier version, whose rows in memory are taken over.
+
+    Attributes:
+        shape: (rows, D), those that are gone among them.
+        changed: Number of rows of the files that are gone, and of rows that are not in the files.
+    """
+
+    def __init__(self, files: MappedFiles, rows: TableRows, before: MappedRows | None = None) -> None:
+        self.files, self._rows = files, rows
+        self._there: NDArray[np.bool_] | None = None
+        none = np.empty(0, np.int64)
+        listed = Listed(none, none, none)
+        if files.table_version != rows.table.version:
+            listed, there = _apart(files, Listed.of(rows))
+            self._there = None if there.all() else there
+        self._later: Held = Held(rows, before._later if before is not None else None, listed)
+        self.shape = len(files) + len(self._later), files.shape[1]
+        self.changed = len(self._later) + (0 if self._there is None else int((~self._there).sum()))
+        self._passing = lru_cache(maxsize=32)(self._looked_up)
+        self._labels = lru_cache(maxsize=2)(self._read_labels)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, block: slice) -> Vectors:
+        """Vectors at consecutive positions."""
+        start, stop, _ = block.indices(len(self))
+        first = len(self.files)
+        if stop <= first:
+            return self.files[start:stop]
+        later = self._later[max(0, start - first) : stop - first]
+        return later if start >= first else np.concatenate([self.files[start:first], later])
+
+    def gathered(self, positions: NDArray[np.int64]) -> Vectors:
+        """Vectors at positions that rise."""
+        split = np.searchsorted(positions, len(self.files))
+        mapped, later = positions[:split], positions[split:] - len(self.files)
+        if not len(later):
+            return self.files.gathered(mapped)
+        return np.concatenate([self.files.gathered(mapped), self._later.gathered(later)])
+
+    @property
+    def inverse_lengths(self) -> Vectors:
+        """(rows,) 1 / length of each vector; 0 for a vector of zeros."""
+        if not len(self._later):
+            return self.files.inverse_lengths
+        return np.concatenate([self.files.inverse_lengths, self._later.inverse_lengths])
+
+    def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
+        """Ids, in the engine's form, at positions; those of files are compared with their checksums."""
+        of_files = positions < len(self.files)
+        found = np.empty(len(positions), object)
+        found[of_files] = self.files.keys_at(positions[of_files])
+        found[~of_files] = self._later.keys_at(positions[~of_files] - len(self.files))
+        return list(found)
+
+    def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
+        """Vectors and texts of an entry of the rows with ids in the engine's form; the texts are read once."""
+        at = self._positions_of(keys)
+        there = [(key, place) for key, place in zip(keys, at.tolist(), strict=True) if place >= 0]
+        rising = np.unique(at[at >= 0])
+        vectors = dict(zip(rising.tolist(), self.gathered(rising), strict=True))
+        self.keys_at(rising)
+        labels = texts_of(self._labels(entry).take([place for _, place in there])) if there else []
+        return {key: LabelledVector(vectors[place], label) for (key, place), label in zip(there, labels, strict=True)}
+
+    def kept(self, where: Where | None, without: frozenset[str]) -> NDArray[np.bool_] | None:
+        """(rows,) whether a row passes a filter and is none of these ids; None if all are kept."""
+        conditions = where.conditions if where else ()
+        if not conditions and not without and self._there is None:
+            return None
+        of_files, later = self._passing(Where(conditions))
+        kept = np.concatenate([np.ones(len(self.files), bool) if of_files is None else of_files.mask, later])
+        kept[self._positions(without)] = False
+        return kept
+
+    def nearest(
+        self,
+        query: Vectors,
+        k: int,
+        metric: Metric | None,
+        where: Where | None,
+        without: frozenset[str],
+        settings: Approximation,
+    ) -> tuple[NDArray[np.int64], Vectors]:
+        """Positions and scores of the k rows nearest to a query, best first; the lists may miss some.
+
+        Args:
+            query: (D,) vector.
+            k: Number of rows, at least 1.
+            metric: Metric that replaces the similarity; None for the similarity.
+            where: Filter of the rows that may be found; all if None.
+            without: Ids, in the engine's form, of rows that are left out.
+            settings: How thoroughly the lists are looked through.
+        """
+        queries, described = query[None], self._rows.description
+        how = described.similarity, described.side, metric
+        gone, mapped = self._positions(without), len(self.files)
+        of_files, later = self._passing(Where(where.conditions if where else ()))
+        found = self._listed(query, k, settings, of_files, gone[gone < mapped])
+        # Codes choose by the inner product, which is the cosine only of vectors of length 1.
+        if found is None or (metric == "cosine" and not self.files.unit) or not query.any():
+            positions, scores = compare_all(self, queries, k, *how, self.kept(where, without))
+            return positions[0], scores[0]
+        if len(later):
+            later = later.copy()
+            later[gone[gone >= mapped] - mapped] = False
+            others, _ = compare_all(self._later, queries, k, *how, later)
+            found = np.concatenate([found, mapped + np.sort(others[0])])
+        positions, scores = compare_some(self, found, queries, k, *how)
+        return positions[0], scores[0]
+
+    def _listed(
+        self, query: Vectors, k: int, settings: Approximation, kept: Kept | None, gone: NDArray[np.int64]
+    ) -> NDArray[np.int64] | None:
+        """Positions, in rising order, of candidates in the files; None if all that pass should be compared."""
+        passing = len(self.files) if kept is None else kept.count
+        if passing - len(gone) <= max(k, settings.flat if kept is not None else 0):
+            return None
+        if kept is None and len(gone):
+            kept = self._whole
+        if kept is not None and len(gone):
+            bits = kept.bits.copy()
+            np.bitwise_and.at(bits, gone >> 3, ~(1 << (gone & 7)).astype(np.uint8))
+            kept = replace(kept, bits=bits)
+        count = max(k, min(-(-k * settings.refine // ROW_MULTIPLE) * ROW_MULTIPLE, COMPARED))
+        found = self.files.lists.near(query, count, settings.probes, settings.flat, kept)
+        return found if len(found) >= k else None
+
+    @cached_property
+    def _whole(self) -> Kept:
+        return self.files.lists.kept(np.ones(len(self.files), bool))
+
+    def _positions(self, keys: Collection[str]) -> NDArray[np.int64]:
+        """Positions, in any order, of the rows with these ids, in the engine's form."""
+        at = self._positions_of(list(keys))
+        return at[at >= 0]
+
+    def _positions_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
+        """(keys,) position of each id, in the engine's form; -1 where there is none."""
+        at = self.files.positions_of(keys)
+        if self._there is not None:
+            at[(at >= 0) & ~self._there[at]] = -1
+        later = self._later.positions if len(self._later) else {}
+        for place, key in enumerate(keys):
+            if key in later:
+                at[place] = len(self.files) + later[key]
+        return at
+
+    def _looked_up(self, where: Where) -> tuple[Kept | None, NDArray[np.bool_]]:
+        """Rows of the files that pass, None if all do, and (rows,) whether each of the others passes."""
+        if not where.conditions:
+            there = None if self._there is None else self.files.lists.kept(self._there)
+            return there, np.ones(len(self._later), bool)
+        found = self._rows.of(self._rows.compiled(where), [SEQ])[SEQ].to_numpy()
+        mask = np.isin(self.files.places, found, assume_unique=True)
+        if self._there is not None:
+            mask &= self._there
+        return self.files.lists.kept(mask), np.isin(self._later.places, found, assume_unique=True)
+
+    def _read_labels(self, entry: str) -> pa.ChunkedArray:
+        """Texts of an entry by position, as its column has them; null for rows that have none."""
+        import pyarrow as pa
+
+        column = self._rows.text_column(entry)
+        if column is None:
+            return pa.chunked_array([pa.nulls(len(self), pa.string())])
+        found = self._rows.of(True, [SEQ, column])
+        # The row of each position; of a row that is gone it is another's, which nobody asks for.
+        ordered = found[SEQ].to_numpy()
+        order = np.argsort(ordered, kind="stable")
+        places = np.concatenate([self.files.places, self._later.places])
+        at = order[np.minimum(np.searchsorted(ordered[order], places), len(order) - 1)]
+        return found[column].take(at)
+
+
+def _apart(files: MappedFiles, listed: Listed) -> tuple[Listed, NDArray[np.bool_]]:
+    """Rows that are not in the files, and (rows of the files,) whether each is still there."""
+    at = np.minimum(np.searchsorted(files.places, listed.places), len(files) - 1)
+    # A place in the order may be taken anew after its row was deleted; the checksum tells.
+    same = (files.places[at] == listed.places) & (files.seals[at] == listed.seals)
+    there = np.zeros(len(files), bool)
+    there[at[same]] = True
+    return listed.only(~same), there
