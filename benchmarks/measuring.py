@@ -1,10 +1,13 @@
-"""What the benchmarks measure with: processes of their own, peak memory, jobs that take turns."""
+"""What the benchmarks measure with: processes of their own, peak memory, jobs that take turns, rows that are kept."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
+import json
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -16,6 +19,40 @@ from rungwise.core.compute import GB, peak_memory
 
 MOST_TURNS = 25
 SHORT_SECONDS = 1.0
+
+
+def needs(**libraries: str) -> None:
+    """End at once where a library is missing, before anything is measured.
+
+    Args:
+        libraries: Names under which libraries are imported, each with what ``pip install`` is told to bring it.
+    """
+    missing = {name: source for name, source in libraries.items() if importlib.util.find_spec(name) is None}
+    if missing:
+        sources = " ".join(sorted({f"'{source}'" for source in missing.values()}))
+        sys.exit(f"this benchmark needs {', '.join(missing)}; run: pip install {sources}")
+
+
+class Rows:
+    """Rows of a benchmark, each printed as it comes, and kept at once: one that is interrupted has said something.
+
+    Args:
+        out: File to which each row is appended, as a line of JSON; None keeps none.
+    """
+
+    def __init__(self, out: Path | None = None) -> None:
+        self._out = out
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.touch()  # which fails now rather than after an hour
+
+    def add(self, **row: Any) -> None:
+        """Print a row, and append it to the file."""
+        said = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values())
+        print("  ".join(f"{name} {value}" for name, value in zip(row, said, strict=True)), flush=True)
+        if self._out is not None:
+            with self._out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
 
 
 def alone(job: Callable[..., Any], *arguments: Any) -> Any:

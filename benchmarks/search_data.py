@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +33,14 @@ class Filter:
     Attributes:
         name: For the tables.
         column: Of the record; empty where every row may be found.
-        below: The column must be less.
+        below: The column must be less; for a column of numbers.
+        tag: The column must be this; for one of texts.
     """
 
     name: str
     column: str = ""
     below: float = 0.0
+    tag: str = ""
 
 
 FILTERS = (
@@ -45,8 +48,9 @@ FILTERS = (
     Filter("half, by chance", "chance", _HALF),
     Filter("tenth, by chance", "chance", _TENTH),
     Filter("tenth, by topic", "topic_share", _TENTH),
+    Filter("one tag", "tag", tag="topic 7"),
 )
-"""A topic's rows are alike: the last filter leaves most queries nothing near."""
+"""A topic's rows are alike: the last two filters leave most queries nothing near."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +61,22 @@ class Made:
         folder: Of everything.
         rows: How many.
         queries: How many, those for warming up among them.
+        dimension: D, the length of a vector.
     """
 
     folder: Path
     rows: int
     queries: int
+    dimension: int = DIMENSION
 
     def vectors(self) -> NDArray[np.float32]:
         """(rows, D), memory-mapped."""
         return np.asarray(np.load(self.folder / "vectors.npy", mmap_mode="r"))
 
-    def column(self, name: str) -> NDArray[np.float64]:
-        """(rows,) what filters compare."""
-        return np.asarray(np.load(self.folder / f"{name}.npy"))
+    def column(self, name: str) -> NDArray[Any]:
+        """(rows,) what filters compare: numbers, or the numbers of topics as tags."""
+        values = np.asarray(np.load(self.folder / f"{name}.npy"))
+        return np.array([f"topic {topic}" for topic in range(_TOPICS)])[values] if name == "tag" else values
 
     def asked(self) -> NDArray[np.float32]:
         """(queries, D)."""
@@ -81,7 +88,10 @@ class Made:
 
     def allowed(self, which: Filter) -> NDArray[np.bool_]:
         """(rows,) which may be found."""
-        return np.asarray(self.column(which.column) < which.below) if which.column else np.ones(self.rows, dtype=bool)
+        if not which.column:
+            return np.ones(self.rows, dtype=bool)
+        values = self.column(which.column)
+        return np.asarray(values == which.tag if which.tag else values < which.below)
 
     def blocks(self) -> Iterator[tuple[slice, NDArray[np.float32]]]:
         """Rows in order, some thousands at a time."""
@@ -91,11 +101,11 @@ class Made:
             yield block, np.array(vectors[block])
 
 
-def make(folder: Path, rows: int, queries: int, seed: int) -> Made:
+def make(folder: Path, rows: int, queries: int, seed: int, dimension: int = DIMENSION) -> Made:
     """Generate everything; memory for a block of rows."""
     folder.mkdir(parents=True)
     draw = np.random.default_rng(seed)
-    spread = _Spread(draw)
+    spread = _Spread(draw, dimension)
     topics = spread.draw(1, 0.6) + spread.draw(_TOPICS, 0.5)
     topic_of_cluster = draw.integers(0, _TOPICS, _CLUSTERS)
     centres = topics[topic_of_cluster] + spread.draw(_CLUSTERS, 0.5)
@@ -109,16 +119,18 @@ def make(folder: Path, rows: int, queries: int, seed: int) -> Made:
         vectors = centres[cluster] + spread.draw(count, 0.5)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True), cluster
 
-    made = Made(folder, rows, queries + WARM_UP)
+    made = Made(folder, rows, queries + WARM_UP, dimension)
     np.save(folder / "queries.npy", near(made.queries)[0])
-    topic_share = np.empty(rows)
-    stored = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float32, (rows, DIMENSION))
+    topic_share, tags = np.empty(rows), np.empty(rows, np.int16)
+    stored = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float32, (rows, dimension))
     for start in range(0, rows, BLOCK):
         stop = min(start + BLOCK, rows)
         stored[start:stop], clusters = near(stop - start)
-        topic_share[start:stop] = begins[topic_of_cluster[clusters]]
+        tags[start:stop] = topic_of_cluster[clusters]
+        topic_share[start:stop] = begins[tags[start:stop]]
     stored.flush()
     np.save(folder / "topic_share.npy", topic_share)
+    np.save(folder / "tag.npy", tags)
     np.save(folder / "chance.npy", draw.random(rows))
     _answer(made)
     return made
@@ -127,10 +139,10 @@ def make(folder: Path, rows: int, queries: int, seed: int) -> Made:
 class _Spread:
     """Normal deviations that fall along shared directions."""
 
-    def __init__(self, draw: np.random.Generator) -> None:
+    def __init__(self, draw: np.random.Generator, dimension: int) -> None:
         self._draw = draw
-        self._directions = np.linalg.qr(draw.standard_normal((DIMENSION, DIMENSION)))[0].astype(np.float32)
-        variance = 1 / (1 + np.arange(DIMENSION) / 16)
+        self._directions = np.linalg.qr(draw.standard_normal((dimension, dimension)))[0].astype(np.float32)
+        variance = 1 / (1 + np.arange(dimension) / 16)
         self._scale = np.sqrt(variance / variance.sum()).astype(np.float32)
 
     def draw(self, count: int, size: float) -> NDArray[np.float32]:

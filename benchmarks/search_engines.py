@@ -1,4 +1,7 @@
-"""What ``search.py`` compares: each engine builds its index and answers the same queries, in a process of its own."""
+"""What ``search.py`` compares: each engine builds its index and answers the same queries, in a process of its own.
+
+Each row is printed and kept as soon as it is measured.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.append(str(Path(__file__).parents[1]))  # servers to try come from the tests
-from measuring import status
-from search_data import DIMENSION, FILTERS, WARM_UP, Filter, K, Made
+from measuring import Rows, status
+from search_data import FILTERS, WARM_UP, Filter, K, Made
 
 if TYPE_CHECKING:
-    from rungwise.index import Store, StoreBatch
+    from rungwise.index import Store, StoreBatch, Where
 
 MB = 1e6
 _BATCH = 1000
@@ -39,6 +44,7 @@ class Measured:
         recall: Share of the right rows that were found.
         p50: Milliseconds.
         p99: Milliseconds.
+        a_second: Queries a second, one after the other.
         usual: Whether this is what one gets without asking.
     """
 
@@ -47,6 +53,7 @@ class Measured:
     recall: float
     p50: float
     p99: float
+    a_second: float
     usual: bool = True
 
 
@@ -57,8 +64,9 @@ class Engine:
     Attributes:
         name: Of the engine.
         build: Seconds to take in all rows and to make its index.
+        searchable: Seconds after which all rows were found, by comparing all of them.
         disk: Bytes of its files; 0 where it has none.
-        memory: Highest resident bytes of its process while building.
+        memory: Highest resident bytes of its process while building; mapped files count as far as they were read.
         measured: Settings and filters.
         fixed: Milliseconds of a call that compares hardly anything; nan where it was not measured.
         filtering: Milliseconds to find out which rows pass, by name of the filter, where it was not asked before.
@@ -68,6 +76,7 @@ class Engine:
 
     name: str
     build: float
+    searchable: float
     disk: int
     memory: int
     measured: tuple[Measured, ...] = field(default=())
@@ -118,51 +127,69 @@ def bandwidth(made: Made) -> Bandwidth:
         )
 
 
-def exact_store(made: Made) -> Engine:
+def exact_store(made: Made, rows: Rows) -> Engine:
     """Our memory map."""
     from rungwise.index import ExactStore
     from rungwise.similarity import Cosine
 
     folder = made.folder / "exact"
     start = time.perf_counter()
-    with ExactStore.create(folder, DIMENSION, Cosine()) as store:
+    with ExactStore.create(folder, made.dimension, Cosine()) as store:
         store.upsert_batches(_batches(made))
-    return _of_store("ours, exact", made, folder, ExactStore.open(folder), time.perf_counter() - start)
+    took = time.perf_counter() - start
+    return _of_store("ours, exact", made, rows, folder, ExactStore.open(folder), took, took)
 
 
-def lance_store(made: Made, sweep: Sequence[Mapping[str, int]], *, approximate: bool = False) -> Engine:
-    """Our LanceDB store, with its own setting and with others.
+def lance_store(made: Made, rows: Rows, sweep: Sequence[Mapping[str, int]], *, half: bool = False) -> Engine:
+    """Our LanceDB store in a folder, where it gets inverted lists, with its own setting and with others.
 
     Args:
         made: The data.
+        rows: Where each row is printed and kept.
         sweep: What of the usual setting is changed.
-        approximate: Make an approximate index also of so few rows that the store would rather compare them all.
+        half: Keep vectors in half precision.
     """
-    from rungwise.index.stores.lance import store as lance
     from rungwise.index.stores.lance.store import LanceStore
     from rungwise.similarity import Cosine
 
-    if approximate:
-        lance.PAYS_FROM_BYTES = 0
-    folder = made.folder / ("approximate" if approximate else "lance")
-    name = "ours, LanceDB index" if approximate else "ours, LanceDB"
+    folder = made.folder / "lance"
     start = time.perf_counter()
-    with LanceStore.create(folder, "pictures", DIMENSION, Cosine()) as store:
+    with LanceStore.create(folder, "pictures", made.dimension, Cosine(), half=half) as store:
         store.upsert_batches(_batches(made))
+        searchable = time.perf_counter() - start
         store.compact()
     took, memory = time.perf_counter() - start, status("VmHWM")
     opened = LanceStore.open(folder, "pictures")
-    index = opened.approximate_index
-    found = _of_store(name, made, folder, opened, took)
-    if index is not None:
-        for changes in sweep:
-            tried = index.trying(replace(index.settings, **changes))
-            rows = measured(made, _searching(tried), _said(changes), usual=False)
-            found = replace(found, measured=(*found.measured, *rows))
-    return replace(found, memory=memory)
+    found = _of_store("ours, inverted lists", made, rows, folder, opened, took, searchable)
+    return replace(_swept(found, opened, made, rows, sweep), memory=memory)
 
 
-def lance_over_s3(made: Made) -> Engine:
+def lance_engine(made: Made, rows: Rows, sweep: Sequence[Mapping[str, int]]) -> Engine:
+    """Our LanceDB store with LanceDB's own approximate index, which tables in object stores have; here in a folder.
+
+    Args:
+        made: The data.
+        rows: Where each row is printed and kept.
+        sweep: What of the usual setting is changed.
+    """
+    from rungwise.index.stores.lance import store as lance
+    from rungwise.similarity import Cosine
+
+    lance.PAYS_FROM_BYTES = 0
+    folder = made.folder / "engine"
+    start = time.perf_counter()
+    with lance.LanceStore.create(folder, "pictures", made.dimension, Cosine()) as store:
+        store.upsert_batches(_batches(made))
+        searchable = time.perf_counter() - start
+        wanted = partial(lance._indexes_that_pay, by_engine=True)
+        store._writer.compact(timedelta(milliseconds=1), wanted, lambda rows, dimension: False)
+    took, memory = time.perf_counter() - start, status("VmHWM")
+    opened = lance.LanceStore.open(folder, "pictures")
+    found = _of_store("ours, LanceDB's index", made, rows, folder, opened, took, searchable)
+    return replace(_swept(found, opened, made, rows, sweep), memory=memory)
+
+
+def lance_over_s3(made: Made, rows: Rows) -> Engine:
     """Our LanceDB store in an object store on this machine."""
     from tests.object_store import local_object_store
 
@@ -171,19 +198,20 @@ def lance_over_s3(made: Made) -> Engine:
 
     with local_object_store("rungwise"):
         start = time.perf_counter()
-        with LanceStore.create("s3://rungwise/made", "pictures", DIMENSION, Cosine()) as store:
+        with LanceStore.create("s3://rungwise/made", "pictures", made.dimension, Cosine()) as store:
             store.upsert_batches(_batches(made))
             store.compact()
         took = time.perf_counter() - start
         with LanceStore.open("s3://rungwise/made", "pictures") as opened:
-            return _of_store("ours, LanceDB over S3", made, made.folder / "nowhere", opened, took)
+            return _of_store("ours, LanceDB over S3", made, rows, made.folder / "nowhere", opened, took, took)
 
 
-def milvus_store(made: Made, sweep: Sequence[Mapping[str, int]]) -> Engine:
+def milvus_store(made: Made, rows: Rows, sweep: Sequence[Mapping[str, int]]) -> Engine:
     """Our Milvus store with a server on this machine, with its own setting and with others.
 
     Args:
         made: The data.
+        rows: Where each row is printed and kept.
         sweep: What of the usual setting is changed.
     """
     from tests.milvus_server import local_milvus
@@ -195,80 +223,119 @@ def milvus_store(made: Made, sweep: Sequence[Mapping[str, int]]) -> Engine:
     with local_milvus(folder) as server:
         place = f"{server.address}/made"
         start = time.perf_counter()
-        known = {"chance": "number", "topic_share": "number"}
-        store = MilvusStore.create(place, "pictures", DIMENSION, Cosine(), columns=known)
+        known = {"chance": "number", "topic_share": "number", "tag": "text"}
+        store = MilvusStore.create(place, "pictures", made.dimension, Cosine(), columns=known)
         store.upsert_batches(_batches(made))
         store.compact()
         took = time.perf_counter() - start
         with store:
-            found, index = _of_store("ours, Milvus", made, folder, store, took), store.approximate_index
-            for changes in sweep:
-                tried = index.trying(replace(index.settings, **changes))
-                rows = measured(made, _searching(tried), _said(changes), usual=False)
-                found = replace(found, measured=(*found.measured, *rows))
-        return replace(found, memory=status("VmHWM", server.process))
+            found = _of_store("ours, Milvus", made, rows, folder, store, took, took)
+            return replace(_swept(found, store, made, rows, sweep), memory=status("VmHWM", server.process))
+
+
+def _swept(found: Engine, store: Store, made: Made, rows: Rows, sweep: Sequence[Mapping[str, int]]) -> Engine:
+    """The engine with the figures of other settings of its approximate index, if it has one."""
+    index = store.approximate_index
+    for changes in sweep if index is not None else ():
+        tried = index.trying(replace(index.settings, **changes))
+        others = measured(made, rows, found.name, _searching(tried), _said(changes), usual=False)
+        found = replace(found, measured=(*found.measured, *others))
+    return found
 
 
 def _said(settings: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
-def faiss_flat(made: Made) -> Engine:
+def faiss_flat(made: Made, rows: Rows) -> Engine:
     """An exact scan by faiss."""
     import faiss
 
     faiss.omp_set_num_threads(os.cpu_count() or 1)
     start = time.perf_counter()
-    index = faiss.IndexFlatIP(DIMENSION)
+    index = faiss.IndexFlatIP(made.dimension)
     for _, vectors in made.blocks():
         index.add(vectors)
     took, memory = time.perf_counter() - start, status("VmHWM")
-    selectors = _selectors(made)
-
-    def search(query: NDArray[np.float32], which: Filter) -> Sequence[Any]:
-        sel = selectors[which.name]
-        parameters = None if sel is None else faiss.SearchParameters(sel=sel)
-        return list(index.search(query[None], K, params=parameters)[1][0])
-
-    rows = measured(made, search, "")
-    queries = np.resize(made.asked(), (_BATCH, DIMENSION))
+    found = measured(
+        made, rows, "faiss flat", _in_faiss(made, index, lambda **options: faiss.SearchParameters(**options)), ""
+    )
+    queries = np.resize(made.asked(), (_BATCH, made.dimension))
     batch = _BATCH / (_median(lambda: index.search(queries, K), 3) / 1000)
-    return Engine("faiss flat", took, 0, memory, tuple(rows), batch=batch)
+    return Engine("faiss flat", took, took, 0, memory, tuple(found), batch=batch)
 
 
-def faiss_hnsw(made: Made, sweep: Sequence[int]) -> Engine:
+def faiss_hnsw(made: Made, rows: Rows, sweep: Sequence[int]) -> Engine:
     """A graph of near neighbours over whole vectors by faiss, M = 32.
 
     Args:
         made: The data.
+        rows: Where each row is printed and kept.
         sweep: Values of efSearch.
     """
     import faiss
 
     faiss.omp_set_num_threads(os.cpu_count() or 1)
     start = time.perf_counter()
-    index = faiss.IndexHNSWFlat(DIMENSION, 32, faiss.METRIC_INNER_PRODUCT)
+    index = faiss.IndexHNSWFlat(made.dimension, 32, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = 100
     for _, vectors in made.blocks():
         index.add(vectors)
     took, memory = time.perf_counter() - start, status("VmHWM")
+    found = []
+    for ef in sweep:
+        search = _in_faiss(made, index, partial(faiss.SearchParametersHNSW, efSearch=ef))
+        found += measured(made, rows, "faiss HNSW", search, f"efSearch {ef}", usual=False)
+    return Engine("faiss HNSW", took, took, _written(index, made), memory, tuple(found))
+
+
+def faiss_lists(made: Made, rows: Rows, sweep: Sequence[int]) -> Engine:
+    """Inverted lists over codes of one byte a number by faiss, in memory, four lists for each root of the rows.
+
+    Args:
+        made: The data.
+        rows: Where each row is printed and kept.
+        sweep: Values of nprobe.
+    """
+    import faiss
+
+    faiss.omp_set_num_threads(os.cpu_count() or 1)
+    start = time.perf_counter()
+    lists = 4 * int(made.rows**0.5)
+    index = faiss.index_factory(made.dimension, f"IVF{lists},SQ8", faiss.METRIC_INNER_PRODUCT)
+    index.cp.niter, index.cp.max_points_per_centroid, index.cp.min_points_per_centroid = 8, 20, 1
+    chosen = np.unique(np.linspace(0, made.rows - 1, min(made.rows, 20 * lists)).astype(np.int64))
+    index.train(np.array(made.vectors()[chosen]))
+    for _, vectors in made.blocks():
+        index.add(vectors)
+    took, memory = time.perf_counter() - start, status("VmHWM")
+    found = []
+    for probes in sweep:
+        search = _in_faiss(made, index, partial(faiss.IVFSearchParameters, nprobe=probes))
+        found += measured(made, rows, "faiss IVF,SQ8", search, f"nprobe {probes}", usual=False)
+    return Engine("faiss IVF,SQ8", took, took, _written(index, made), memory, tuple(found))
+
+
+def _in_faiss(made: Made, index: Any, parameters: Callable[..., Any]) -> Search:
+    """Searches in an index of faiss, with a selector under a filter."""
     selectors = _selectors(made)
 
-    def searching(ef: int) -> Search:
-        def search(query: NDArray[np.float32], which: Filter) -> Sequence[Any]:
-            sel = selectors[which.name]
-            options = {} if sel is None else {"sel": sel}
-            parameters = faiss.SearchParametersHNSW(efSearch=ef, **options)
-            return list(index.search(query[None], K, params=parameters)[1][0])
+    def search(query: NDArray[np.float32], which: Filter) -> Sequence[Any]:
+        sel = selectors[which.name]
+        return list(index.search(query[None], K, params=parameters(**({} if sel is None else {"sel": sel})))[1][0])
 
-        return search
+    return search
 
-    rows = [row for ef in sweep for row in measured(made, searching(ef), f"efSearch {ef}", usual=False)]
-    file = made.folder / "hnsw"
+
+def _written(index: Any, made: Made) -> int:
+    """Bytes of an index of faiss in a file."""
+    import faiss
+
+    file = made.folder / "index.faiss"
     faiss.write_index(index, str(file))
-    disk = file.stat().st_size
+    size = file.stat().st_size
     file.unlink()
-    return Engine("faiss HNSW", took, disk, memory, tuple(rows))
+    return size
 
 
 def _selectors(made: Made) -> dict[str, Any]:
@@ -281,36 +348,50 @@ def _selectors(made: Made) -> dict[str, Any]:
     return found
 
 
-def measured(made: Made, search: Search, setting: str, *, usual: bool = True) -> list[Measured]:
+def measured(
+    made: Made, rows: Rows, engine: str, search: Search, setting: str, *, usual: bool = True
+) -> list[Measured]:
     """Every query alone, one after the other, under every filter."""
     queries, found = made.asked(), []
     for number, which in enumerate(FILTERS):
-        right, seconds, hits = made.right(number), [], 0
+        right, seconds, hits, wanted = made.right(number), [], 0, 0
         for place, query in enumerate(queries):
             start = time.perf_counter()
-            rows = search(query, which)
+            answer = search(query, which)
             if place >= WARM_UP:
                 seconds.append(time.perf_counter() - start)
-                hits += len({int(row) for row in rows} & set(right[place].tolist()))
-        p50, p99 = 1000 * np.quantile(seconds, [0.5, 0.99])
-        found.append(Measured(setting, which.name, hits / (K * len(seconds)), float(p50), float(p99), usual))
+                hits += len({int(row) for row in answer} & set(right[place].tolist()))
+                wanted += len(right[place])
+        p50, p99 = (1000 * float(one) for one in np.quantile(seconds, [0.5, 0.99]))
+        one = Measured(setting, which.name, hits / wanted, p50, p99, len(seconds) / sum(seconds), usual)
+        rows.add(
+            rows=made.rows, engine=engine, setting=setting or "usual", filter=which.name, recall=one.recall,
+            p50_ms=p50, p99_ms=p99, a_second=one.a_second,
+        )  # fmt: skip
+        found.append(one)
     return found
 
 
-def _of_store(name: str, made: Made, folder: Path, store: Store, took: float) -> Engine:
+def _of_store(name: str, made: Made, rows: Rows, folder: Path, store: Store, took: float, searchable: float) -> Engine:
     memory = status("VmHWM")
-    rows = measured(made, _searching(store), "usual")
+    found = measured(made, rows, name, _searching(store), "usual")
     one = store.search(made.asked()[:1], 1).ids[0][0]
     fixed = _median(lambda: store.get([one]))
     batch = float("nan")
     if store.about().exact:
-        queries = np.resize(made.asked(), (_BATCH, DIMENSION))
+        queries = np.resize(made.asked(), (_BATCH, made.dimension))
         batch = _BATCH / (_median(lambda: store.search(queries, K), 3) / 1000)
     disk = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    return Engine(name, took, disk, memory, tuple(rows), fixed, batch, _filtering(store), store.about().why)
+    filtering, why = _filtering(store), store.about().why
+    rows.add(
+        rows=made.rows, engine=name, build_s=took, searchable_s=searchable, disk_MB=disk / MB, building_MB=memory / MB,
+        one_row_ms=fixed, first_time_of_a_filter_ms=max(filtering.values()),
+    )  # fmt: skip
+    return Engine(name, took, searchable, disk, memory, tuple(found), fixed, batch, filtering, why)
 
 
 def _filtering(store: Store) -> dict[str, float]:
+    """Milliseconds to find out which rows pass a filter of numbers that was not asked before, by its name."""
     from rungwise.index import Condition, Where
 
     # Stores remember filters, so each is a little different.
@@ -318,26 +399,31 @@ def _filtering(store: Store) -> dict[str, float]:
     return {
         one.name: _median(lambda one=one: store.count(Where((Condition(one.column, "<", one.below * next(new)),))), 5)
         for one in FILTERS
-        if one.column
+        if one.column and not one.tag
     }
 
 
 def _searching(store: Store) -> Search:
+    filters = {one.name: _where(one) for one in FILTERS}
+    return lambda query, which: store.search(query[None], K, filters[which.name]).ids[0]
+
+
+def _where(which: Filter) -> Where | None:
     from rungwise.index import Condition, Where
 
-    filters = {one.name: Where((Condition(one.column, "<", one.below),)) if one.column else None for one in FILTERS}
-    return lambda query, which: store.search(query[None], K, filters[which.name]).ids[0]
+    if not which.column:
+        return None
+    condition = Condition(which.column, "==", which.tag) if which.tag else Condition(which.column, "<", which.below)
+    return Where((condition,))
 
 
 def _batches(made: Made) -> Iterator[StoreBatch]:
     from rungwise.index import StoreBatch
 
-    chance, topic = made.column("chance"), made.column("topic_share")
+    chance, topic, tags = (made.column(name) for name in ("chance", "topic_share", "tag"))
     for block, vectors in made.blocks():
-        records = [
-            {"chance": one, "topic_share": other}
-            for one, other in zip(chance[block].tolist(), topic[block].tolist(), strict=True)
-        ]
+        columns = chance[block].tolist(), topic[block].tolist(), tags[block].tolist()
+        records = [{"chance": one, "topic_share": share, "tag": tag} for one, share, tag in zip(*columns, strict=True)]
         yield StoreBatch([str(row) for row in range(block.start, block.stop)], vectors, records)
 
 

@@ -96,7 +96,6 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "version_file", "rows", "filters", "tables", "description", "table_rows", "vectors", "column_counts",
         "engine_search", "snapshot", "table_reader", "table_writer", "foreign", "store",
     ),
-    "index.stores.lance.vectors": ("inverted_lists", "mapped_files", "memory", "mapped_rows"),
     "index.stores": (
         "addresses", "approximation", "bm25", "column_counts", "id_sampling", "vector_files", "base", "candidates",
         "engine_rows", "scan", "exact", "lance", "milvus", "factory",

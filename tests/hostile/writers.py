@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def writers(root: Path) -> list[Writer]:
 
 
 _NUMBERED = re.compile(r"(?<=-)\d+(?=\.)|(?<=tfevents).*")
-_OF_LANCE = re.compile(r"(?<=\.lance/)(\w+)/.*")
+_OF_LANCE = re.compile(r"(?<=\.lance/)([\w.]+)/.*")
 _LOCK = re.compile(r"(^|/)[^/]*lock$")
 
 
@@ -413,6 +414,7 @@ def _indexes(root: Path) -> list[Writer]:
 
 
 def _tables() -> list[Writer]:
+    from rungwise.index.stores.lance import store as lance
     from rungwise.index.stores.lance.store import LanceStore
     from rungwise.similarity import Cosine
 
@@ -434,6 +436,18 @@ def _tables() -> list[Writer]:
         filled(place)
         opened(place).delete(names[:1])
 
+    def listed(place: Path) -> None:
+        with mock.patch.object(lance, "LISTS_PAY_FROM_BYTES", 1):
+            opened(place).compact()
+
+    def thinned_beside_lists(place: Path) -> None:
+        filled(place)
+        listed(place)
+        opened(place).delete(names[:1])
+
+    def found(place: Path) -> Any:
+        return state(place), opened(place).search(vectors[:2], 6).ids
+
     def without_two(place: Path) -> None:
         opened(place).delete(names[:2])
 
@@ -448,6 +462,9 @@ def _tables() -> list[Writer]:
         Writer("LanceDB store, fewer rows", filled, without_two, state,
                "rows.lance", costly=True),
         Writer("LanceDB store, compacted", thinned, lambda place: opened(place).compact(), state, "rows.lance",
+               costly=True),
+        Writer("LanceDB store, inverted lists", thinned, listed, found, "rows.lance", costly=True),
+        Writer("LanceDB store, inverted lists made anew", thinned_beside_lists, listed, found, "rows.lance",
                costly=True),
     ]  # fmt: skip
 

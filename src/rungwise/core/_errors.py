@@ -63,7 +63,7 @@ _WITHIN = {
     "serve": ("fast", "statistics", "tables", "train", "search"),
     "mcp": ("fast", "statistics", "tables", "train", "search", "serve"),
     **dict.fromkeys(
-        ("langchain", "llama-index", "haystack", "qdrant", "pgvector", "faiss"),
+        ("langchain", "llama-index", "haystack", "qdrant", "pgvector"),
         ("fast", "statistics", "tables", "train", "search"),
     ),
 }

@@ -292,7 +292,9 @@ import sys
 from pathlib import Path
 import numpy as np
 from rungwise.index import Condition, LanceStore, Where
+from rungwise.index.stores.lance import store as lance
 
+lance.LISTS_PAY_FROM_BYTES = int(sys.argv[4])
 store, name = LanceStore.open(Path(sys.argv[1]), "store"), sys.argv[2]
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):
@@ -307,10 +309,13 @@ for number in range(int(sys.argv[3])):
 
 
 @pytest.mark.slow
-def test_two_writers_of_which_one_is_killed_and_a_reader(store: LanceStore) -> None:
+@pytest.mark.parametrize("lists_from", [1, 10**9])
+def test_two_writers_of_which_one_is_killed_and_a_reader(store: LanceStore, lists_from: int) -> None:
     started = [
         subprocess.Popen(
-            [sys.executable, "-c", _WRITER, str(store.place), name, count], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _WRITER, str(store.place), name, count, str(lists_from)],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for name, count in (("x", "3"), ("y", "1000"))
     ]
@@ -322,6 +327,7 @@ def test_two_writers_of_which_one_is_killed_and_a_reader(store: LanceStore) -> N
         known = ids(store)
         assert len(known) == len(set(known))
         assert store.count() == len(known)
+        assert len(store.search([[1, 1]], 10**6).ids[0]) == len(known)
         time.sleep(0.05)
     started[1].send_signal(signal.SIGKILL)
     said = started[1].communicate()[0].split()
@@ -329,6 +335,7 @@ def test_two_writers_of_which_one_is_killed_and_a_reader(store: LanceStore) -> N
     store.upsert(["z"], [[1, 0]])
     known = ids(store)
     assert len(known) == len(set(known))
+    assert (store.approximate_index is not None) == (lists_from == 1)
     # Of the one that was killed, everything that it said was done is there.
     for number in map(int, said):
         rows = [one for one in known if one.startswith(f"y{number}-")]

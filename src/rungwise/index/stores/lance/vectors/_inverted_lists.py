@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.core import require
+from rungwise.core.output import short_repr
 from rungwise.index.stores._base import Vectors
 
 _OF_ROOT = 4
@@ -47,6 +48,8 @@ class ListArrays:
     sizes: NDArray[np.int64]
     list_of_row: NDArray[np.int32]
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True)
 class Kept:
@@ -61,6 +64,8 @@ class Kept:
     mask: NDArray[np.bool_]
     by_list: NDArray[np.int64]
     bits: NDArray[np.uint8]
+
+    __repr__ = short_repr
 
     @cached_property
     def count(self) -> int:

@@ -10,6 +10,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from rungwise.core.output import short_repr
 from rungwise.index.filters import Where
 from rungwise.index.stores._base import LabelledVector, Vectors
 from rungwise.index.stores._engine_rows import ID, LENGTH, SEAL_OF_VECTOR, SEQ, VECTOR
@@ -32,6 +33,8 @@ class Listed:
     places: NDArray[np.int64]
     seals: NDArray[np.int64]
     numbers: NDArray[np.int64]
+
+    __repr__ = short_repr
 
     @classmethod
     def of(cls, rows: TableRows) -> Listed:
