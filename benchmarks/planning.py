@@ -370,24 +370,24 @@ _WITHOUT_ANSWER = ("encoding", "vectors", "words", "folding", "end")
 
 def rates_of(found: Measured, known: Once, exported: str) -> dict[tuple[str, int], float]:
     """Rates by their name and rows, such that a plan for this collection gives what was measured."""
-    from rungwise.index.stores import HELD_BYTES
+    from rungwise.index.stores import LISTS_PAY_FROM_BYTES
     from rungwise.planning import STORED
 
     n, rows = found.pictures, found.pictures + found.captions
-    held = 4 * _DIMENSION * max(n, found.captions) <= HELD_BYTES
+    held = 4 * _DIMENSION * max(n, found.captions) < LISTS_PAY_FROM_BYTES
     weights = known["exported_weights"] * weights_of(exported)
     made = {
-        ("held_vectors" if held else "codes_vectors", n): found.of_parts["vectors"],
+        ("held_vectors" if held else "lists_vectors", n): found.of_parts["vectors"],
         **{(one, n): found.of_parts[one] for one in ("words", "folding", "end", "answer", "busy")},
-        ("held_memory" if held else "codes_memory", rows): found.lines["memory, serving"]
+        ("held_memory" if held else "lists_memory", rows): found.lines["memory, serving"]
         - known["exported_process"]
         - weights,
     }
-    made["held_search" if held else "codes_search", n] = found.lines["one search"]
+    made["held_search" if held else "lists_search", n] = found.lines["one search"]
     if "building" in found.lines:
         written = rows / STORED["lance_insert"].value
         if not held:
-            written += rows * STORED["codes_build"].value / 1e6
+            written += rows * STORED["lists_build"].value / 1e6
         made["preparing", rows] = found.lines["building"] - written
         made["update", rows] = found.lines["update, nothing new"]
         made["indexing_memory", rows] = found.lines["memory, indexing"] - known["exported_indexing"] - weights

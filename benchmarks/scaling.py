@@ -2,6 +2,7 @@
 
     python benchmarks/scaling.py exact --rows 100000
     python benchmarks/scaling.py lance --rows 100000 --half
+    python benchmarks/scaling.py lance --rows 1000000 --write    # and keep what its lists cost as rates of the plan
     python benchmarks/scaling.py milvus --rows 100000    # a server of its own, from the package milvus
     python benchmarks/scaling.py many --rows 200000      # memory of the process that indexes so many pictures
     python benchmarks/scaling.py pictures PHOTOS         # facts, full text and thumbnails of real photos
@@ -20,7 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--network", default="vit_base_patch32_siglip_256", help="of timm, for encode")
     parser.add_argument("--half", action="store_true", help="vectors in half precision; LanceDB's only")
+    parser.add_argument("--write", action="store_true", help="keep rates of LanceDB's inverted lists in the package")
     parser.add_argument("--folder", type=Path, help="where to work; default the system's temporary folder")
     asked = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
@@ -69,6 +71,23 @@ def main() -> None:
     rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
     said = {} if asked.store in ("pictures", "encode") else {"rows": asked.rows, "half": asked.half}
     print(json.dumps({"measured": asked.store} | said | rounded), flush=True)
+    if asked.write:
+        keep_lists(asked.rows, found)
+
+
+def keep_lists(rows: int, found: Mapping[str, Any]) -> None:
+    """Keep what a search by inverted lists takes in the rates of plans, beside those of other sizes."""
+    import planning
+
+    if found["exact"]:
+        sys.exit(f"{rows:,} rows are too few for inverted lists; give --rows 100000 or more, and lance")
+    memory = found["searching memory"] - found["memory before"]
+    rates = {
+        "lists_search": found["ms a query"],
+        "lists_vectors": found["processor ms a query"],
+        "lists_memory": memory,
+    }
+    planning.write({(name, rows): float(value) for name, value in rates.items()}, {})
 
 
 def bytes_below(folder: Path) -> int:
@@ -139,12 +158,15 @@ def searching(made: search_data.Made, kind: str) -> dict[str, Any]:
     start = time.perf_counter()
     store.search(made.asked()[:1], K)
     first = time.perf_counter() - start
+    begun = time.process_time()
     times, right = asked_by_turns(
         made, lambda query: [name.rpartition("-")[2] for name in store.search(query, K).ids[0]]
     )
+    spent = (time.process_time() - begun) / (_REPEATS * made.queries)
     return {
         "first search s": first,
         "ms a query": 1000 * statistics.median(times),
+        "processor ms a query": 1000 * spent,
         "recall": right,
         "searching memory": status("VmHWM"),
         "memory before": bare,

@@ -92,7 +92,7 @@ def main() -> None:
 def run(console: Console, folder: Path, rows: Rows, engines: tuple[str, ...], asked: argparse.Namespace) -> None:
     import search_data
     import search_engines
-    from rungwise.index.stores import GRAPH_UP_TO_ROWS
+    from rungwise.index.stores._approximation import GRAPH_UP_TO_ROWS
 
     console.rule(f"{asked.rows:,} x {asked.dimension}; load average before {os.getloadavg()[0]:.1f}")
     made = alone(search_data.make, folder, asked.rows, asked.queries, asked.seed, asked.dimension)

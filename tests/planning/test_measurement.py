@@ -91,8 +91,7 @@ def test_an_index_that_is_there_is_searched_at_its_size(tmp_path: Path) -> None:
     [
         ("exact", True, 5_000, {"held_search", "held_vectors"}),
         ("lance", True, 100_000, {"held_search", "held_vectors"}),
-        ("lance", False, 200_000, {"graph_search"}),
-        ("lance", False, 10**6, {"codes_search", "codes_vectors"}),
+        ("lance", False, 10**6, {"lists_search", "lists_vectors"}),
         ("milvus", False, 200_000, {"milvus_search"}),
     ],
 )

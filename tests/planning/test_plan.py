@@ -24,8 +24,8 @@ def test_the_choice_follows_from_the_numbers_and_says_which() -> None:
     assert large.why.endswith("; ".join(next(one.wrong for one in large.compared if one.kind == "lance")))
     fast = {
         **STORED,
-        **{name: replace(rate, value=0.01) for name, rate in STORED.items() if name.startswith("codes_search")},
-        "codes_build": replace(STORED["codes_build"], value=0.001),
+        **{name: replace(rate, value=0.01) for name, rate in STORED.items() if name.startswith("lists_search")},
+        "lists_build": replace(STORED["lists_build"], value=0.001),
         **{name: replace(rate, value=1.0) for name, rate in STORED.items() if name.startswith("preparing")},
     }
     assert plan(Need(10**8, memory=10_000), fast).store == "lance"

@@ -141,21 +141,16 @@ def _searches(
     rates: Rates, index: Index, model: DualEncoder, queries: Sequence[str], pictures: int, dimension: int
 ) -> Rates:
     """Rates with the parts of a search in an index, which replace those of the same size and rescale the others."""
-    from rungwise.index.stores import GRAPH_UP_TO_ROWS
-
     found = search_parts(index, model, queries)
     store = index.picture_store.about()
     usual = max(1, round(pictures * dimension / USUAL_DIMENSIONS))
     for part in PARTS:
         if part != "vectors":
             rates = _rescaled(rates, part, pictures, found[part], dimension)
-    if store.kind == "milvus" or (not store.exact and pictures <= GRAPH_UP_TO_ROWS):
-        name = "milvus_search" if store.kind == "milvus" else "graph_search"
-        search = replace(
-            rates[name], value=found["store"], rows=pictures, source=_SOURCE, dimension=dimension, machine=HERE
-        )
-        return {**rates, name: search}
-    kind = "held" if store.exact else "codes"
+    if store.kind == "milvus":
+        how = {"rows": pictures, "source": _SOURCE, "dimension": dimension, "machine": HERE}
+        return {**rates, "milvus_search": replace(rates["milvus_search"], value=found["store"], **how)}
+    kind = "held" if store.exact else "lists"
     rates = _rescaled(rates, f"{kind}_vectors", usual, found["vectors"], dimension)
     return _rescaled(rates, f"{kind}_search", usual, found["store"], dimension)
 

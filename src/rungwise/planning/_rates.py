@@ -103,13 +103,10 @@ _PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str]
         # The exact store.
         ("exact_speed", 45.4, "GB/s", 1_000_000, None, "the exact store compares all vectors, both cores"),
         ("exact_insert", 80_803, "rows/s", 1_000_000, 512, "rows into the exact store"),
-        # LanceDB's store: while vectors are held in memory, with a graph, and with codes.
+        # LanceDB's store, and its inverted lists.
         ("lance_insert", 32_926, "rows/s", 100_000, 512, "rows into LanceDB's store"),
-        ("graph_disk", 752, "B", 200_000, 512, "indexes of a table with a graph (IVF_HNSW_SQ)"),
-        ("graph_memory", 1_410, "B", 200_000, 512, "memory for a row while the graph is searched"),
-        ("graph_build", 335, "us a row", 200_000, 512, "making the graph"),
-        ("graph_search", 4.02, "ms", 200_000, 512, "one search in the graph"),
-        ("codes_disk", 190, "B", 400_000, 512, "indexes of a table with codes (IVF_RQ)"),
+        ("lists_disk", LISTS_DISK, "B", 1_000_000, 512, "inverted lists, beside their copy of the vectors"),
+        ("lists_build", LISTS_BUILD, "us a row", 1_000_000, 512, "copying vectors and making inverted lists"),
         # Milvus.
         ("milvus_disk", 4.94, "", 300_000, 512, "rows, log and graph of Milvus 2.3.5, of the bytes of vectors"),
         ("milvus_memory", 1.7, "", 300_000, 512, "rows and graph of Milvus 2.3.5, of the bytes of vectors"),
@@ -120,9 +117,6 @@ _PRINTED: Mapping[str, tuple[tuple[str, float, str, int | None, int | None, str]
         # Encoding.
         (encoder(DEFAULT_ENCODER, "cpu"), 41.6, "pictures/s", None, None,
          f"{DEFAULT_ENCODER}, random weights, bfloat16, photos of 224 x 224 from files"),
-    ),
-    "docs/reference/lookup/costs-search.md, Searching": (
-        ("codes_build", 98, "us a row", 1_000_000, 512, "building with codes"),
     ),
     "docs/reference/lookup/costs-training.md, Encoding pictures": (
         (encoder("quick", "cpu"), 69.1, "pictures/s", None, None,
@@ -137,16 +131,16 @@ _AT_SIZES = "docs/reference/lookup/costs-search.md, What grows with a collection
 _SIZED: Mapping[str, tuple[str, str]] = {
     # name: unit, what was measured; in the processor time of one search, unless it says otherwise
     "held_vectors": ("ms", "vectors of one search, all of them compared in memory"),
-    "codes_vectors": ("ms", "vectors of one search, by an approximate index"),
+    "lists_vectors": ("ms", "vectors of one search, by inverted lists"),
     "words": ("ms", "full text in one search"),
     "folding": ("ms", "folding of near-duplicates in one search"),
     "end": ("ms", "where relevance ends, in one search"),
     "answer": ("ms", "the answer of a server to one search"),
     "busy": ("cores", "two cores that one server keeps busy for 8 clients on the same machine"),
     "held_search": ("ms", "one search in LanceDB's store, by the clock, all vectors compared in memory"),
-    "codes_search": ("ms", "one search in LanceDB's store, by the clock, by an approximate index"),
+    "lists_search": ("ms", "one search in LanceDB's store, by the clock, by inverted lists"),
     "held_memory": ("B", "memory of a server for its rows, vectors held"),
-    "codes_memory": ("B", "memory of a server for its rows, with an approximate index"),
+    "lists_memory": ("B", "memory of a server for its rows, with inverted lists"),
     "indexing_memory": ("B", "memory of the process that indexes, for its rows"),
     "preparing": ("s", "reading, hashing and full text of an index, without its vectors"),
     "update": ("s", "an update where nothing changed"),

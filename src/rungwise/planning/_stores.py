@@ -187,14 +187,13 @@ def _exact(of: _Reckoning) -> StoreCosts:
 
 
 def _lance(of: _Reckoning) -> StoreCosts:
-    from rungwise.index.stores import GRAPH_UP_TO_ROWS, HELD_BYTES  # and with them numpy
+    from rungwise.index.stores import LISTS_PAY_FROM_BYTES  # and with them numpy
 
     n, r, d = of.need.pictures, of.need.rows, of.need.numbers
     largest = max(n, r - n)
     compacting = f"while it is compacted up to {of['twice']:g} times that"
-    if largest * of.vector > HELD_BYTES:
-        kind = "graph" if largest <= GRAPH_UP_TO_ROWS else "codes"
-        return _lance_with_index(of, kind, largest, compacting)
+    if largest * of.vector >= LISTS_PAY_FROM_BYTES:
+        return _lance_with_lists(of, largest, compacting)
     as_usual = d / USUAL_DIMENSIONS
     search = growth(of.rates, "held_search", n * as_usual)
     return of.on_one_machine(
@@ -207,57 +206,35 @@ def _lance(of: _Reckoning) -> StoreCosts:
     )
 
 
-def _lance_with_index(of: _Reckoning, kind: str, largest: int, compacting: str) -> StoreCosts:
+def _lance_with_lists(of: _Reckoning, largest: int, compacting: str) -> StoreCosts:
     r, d = of.need.rows, of.need.numbers
-    kept, making = f"{kind}_disk", f"{kind}_build"
-    (_, d_kept), (n_made, d_made) = of.measured_with(kept), of.measured_with(making)
-    slower = max(1.0, largest / n_made)  # both the graph and the partitions of codes
-    search, vectors, memory = (_in_graph if kind == "graph" else _in_codes)(of)
+    (_, d_kept), (n_made, d_made) = of.measured_with("lists_disk"), of.measured_with("lists_build")
+    copies, copy = (r * of.vector / 2, "R x 2 D") if of.need.half else (r * of.vector, "R x 4 D")
+    as_usual = d / USUAL_DIMENSIONS
+    pictures, rows = of.need.pictures * as_usual, r * as_usual
+    slower = max(1.0, largest / n_made) ** 0.5  # lists and their rows grow with the root of the rows
+    search = growth(of.rates, "lists_search", pictures)
     return of.on_one_machine(
         "lance",
-        of.disk(r * of[kept] * d / d_kept, f" + R x {{}} x D / {d_kept}", kept, half=of.need.half, remark=compacting),
+        of.disk(
+            copies + r * of["lists_disk"] * d / d_kept,
+            f" + {copy} + R x {{}} x D / {d_kept}",
+            "lists_disk",
+            half=of.need.half,
+            remark=compacting,
+        ),
         of.served(
-            memory, "vectors stay on the disk; whether it keeps up where the system caches few of them is not measured"
+            growth(of.rates, "lists_memory", rows),
+            "vectors and codes are mapped; whether it keeps up where the system caches few of them is not measured",
         ),
-        search,
+        Quantity("one search", search.value, "ms", search.formula, search.rates, round(pictures), d),
         of.build(
-            r / of["lance_insert"] + r * of[making] * slower / 1e6 * d / d_made,
-            f"R / {{}} + R x {{}} x D / {d_made} x N / {n_made:,} (at least 1)",
+            r / of["lance_insert"] + r * of["lists_build"] * slower / 1e6 * d / d_made,
+            f"R / {{}} + R x {{}} x D / {d_made} x root of N / {n_made:,} (at least 1)",
             "lance_insert",
-            making,
-            remark="that a row takes longer as rows become more is an upper bound" if slower > 1 else "",
+            "lists_build",
         ),
-        vectors,
-    )
-
-
-def _in_graph(of: _Reckoning) -> tuple[Quantity, Growth, Growth]:
-    """One search in a graph, its vectors in a whole search, and the memory for its rows."""
-    n, d = of.need.pictures, of.need.numbers
-    (n_searched, d_searched), (_, d_held) = of.measured_with("graph_search"), of.measured_with("graph_memory")
-    search = of.search(
-        of["graph_search"] * (max(1.0, n / n_searched) * d / d_searched),
-        f"{{}} x N / {n_searched:,} (N at least {n_searched:,}) x D / {d_searched}",
-        "graph_search",
-        rows=n,
-    )
-    memory = of.need.rows * of["graph_memory"] * d / d_held
-    return (
-        search,
-        Growth(search.known, "as one search", search.rates),
-        Growth(memory, f"R x {{}} x D / {d_held}", (of.rates["graph_memory"],)),
-    )
-
-
-def _in_codes(of: _Reckoning) -> tuple[Quantity, Growth, Growth]:
-    """One search by codes, its vectors in a whole search, and the memory for its rows."""
-    as_usual = of.need.numbers / USUAL_DIMENSIONS
-    n, r = of.need.pictures * as_usual, of.need.rows * as_usual
-    search = growth(of.rates, "codes_search", n)
-    return (
-        Quantity("one search", search.value, "ms", search.formula, search.rates, round(n), of.need.numbers),
-        growth(of.rates, "codes_vectors", n),
-        growth(of.rates, "codes_memory", r),
+        growth(of.rates, "lists_vectors", pictures),
     )
 
 

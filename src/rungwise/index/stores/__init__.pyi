@@ -1,7 +1,6 @@
 from ._addresses import is_milvus as is_milvus
 from ._addresses import named as named
-from ._approximation import GRAPH_UP_TO_ROWS as GRAPH_UP_TO_ROWS
-from ._approximation import HELD_BYTES as HELD_BYTES
+from ._approximation import LISTS_PAY_FROM_BYTES as LISTS_PAY_FROM_BYTES
 from ._approximation import Approximation as Approximation
 from ._base import ROWS_AT_ONCE as ROWS_AT_ONCE
 from ._base import STORES as STORES
