@@ -133,7 +133,7 @@ def lance(made: search_data.Made, *, half: bool) -> dict[str, Any]:
         start = time.perf_counter()
         store.compact()
         took = time.perf_counter() - start
-    indexes = sum(bytes_below(found) for name in ("_indices", "rungwise.lists") for found in folder.rglob(name))
+    indexes = sum(bytes_below(found) for name in ("_indices", "rungwise.mapped") for found in folder.rglob(name))
     return {
         "insert s": inserted,
         "compact s": took,

@@ -182,7 +182,7 @@ def lance_engine(made: Made, rows: Rows, sweep: Sequence[Mapping[str, int]]) -> 
         store.upsert_batches(_batches(made))
         searchable = time.perf_counter() - start
         wanted = partial(lance._indexes_that_pay, by_engine=True)
-        store._writer.compact(timedelta(milliseconds=1), wanted, lambda rows, dimension: False)
+        store._writer.compact(timedelta(milliseconds=1), wanted, lambda rows, dimension: "none")
     took, memory = time.perf_counter() - start, status("VmHWM")
     opened = lance.LanceStore.open(folder, "pictures")
     found = _of_store("ours, LanceDB's index", made, rows, folder, opened, took, searchable)

@@ -93,7 +93,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
         "maintenance", "search", "searcher",
     ),
     "index.stores.lance": (
-        "version_file", "rows", "filters", "tables", "description", "table_rows", "vectors", "column_counts",
+        "version_file", "rows", "filters", "tables", "description", "table_rows", "mapped", "column_counts",
         "engine_search", "snapshot", "table_reader", "table_writer", "foreign", "store",
     ),
     "index.stores": (

@@ -123,7 +123,9 @@ def _make(root: Path) -> None:
     last.write_bytes(last.read_bytes()[:40])  # is left out, and listed
     data, model = read(made / "pictures"), world.model_in(root / "run/model")
     for store in ("exact", "lance"):
-        with mock.patch.multiple(lance, LISTS_PAY_FROM_BYTES=0, SCALARS_PAY_FROM=0):  # all indexes of the engine
+        with mock.patch.multiple(
+            lance, LISTS_PAY_FROM_BYTES=0, MAPPED_FROM_ROWS=1, SCALARS_PAY_FROM=0
+        ):  # all indexes of the engine
             index = Index.build(data, model, made / store, store=store, thumbnails=True)  # type: ignore[arg-type]
         index.remove([world.NAMES[0]])
         index.keep_calibration(world.calibration())

@@ -437,7 +437,7 @@ def _tables() -> list[Writer]:
         opened(place).delete(names[:1])
 
     def listed(place: Path) -> None:
-        with mock.patch.object(lance, "LISTS_PAY_FROM_BYTES", 1):
+        with mock.patch.multiple(lance, LISTS_PAY_FROM_BYTES=1, MAPPED_FROM_ROWS=1):
             opened(place).compact()
 
     def thinned_beside_lists(place: Path) -> None:

@@ -148,8 +148,8 @@ def _searches(
         if part != "vectors":
             rates = _rescaled(rates, part, pictures, found[part], dimension)
     if store.kind == "milvus":
-        how = {"rows": pictures, "source": _SOURCE, "dimension": dimension, "machine": HERE}
-        return {**rates, "milvus_search": replace(rates["milvus_search"], value=found["store"], **how)}
+        about = rates["milvus_search"].what
+        return {**rates, "milvus_search": Rate(about, found["store"], "ms", _SOURCE, pictures, dimension, HERE)}
     kind = "held" if store.exact else "lists"
     rates = _rescaled(rates, f"{kind}_vectors", usual, found["vectors"], dimension)
     return _rescaled(rates, f"{kind}_search", usual, found["store"], dimension)

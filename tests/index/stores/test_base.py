@@ -113,6 +113,7 @@ SLOW = ("lance_s3", "milvus")
 @pytest.fixture(params=[pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in (*STORES, *SERVED)])
 def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     if request.param == "lance_lists":
+        monkeypatch.setattr("rungwise.index.stores.lance.store.MAPPED_FROM_ROWS", 1)
         monkeypatch.setattr("rungwise.index.stores.lance.store.LISTS_PAY_FROM_BYTES", 1)
         few = Approximation(probes=1, flat=1, kind="lists")
         monkeypatch.setattr("rungwise.index.stores.lance._snapshot.usual", lambda rows, kind: replace(few, kind=kind))

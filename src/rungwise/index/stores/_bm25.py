@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rungwise.core.text import normalised
 
 _WORD = re.compile(r"[^\W_]+")
-_SATURATION, _LENGTH = 1.2, 0.75
+SATURATION, LENGTH = 1.2, 0.75
 """k1 and b of BM25, as most engines set them."""
 
 
@@ -37,13 +37,23 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(words_of(text))
 
 
+def rarity(texts: int, bearers: int) -> float:
+    """Inverse document frequency of a word that ``bearers`` of so many texts hold; never negative.
+
+    >>> rarity(10, 10) < rarity(10, 1)
+    True
+    """
+    return float(np.log1p((max(texts, bearers) - bearers + 0.5) / (bearers + 0.5)))
+
+
 class WordIndex:
     """The words that texts hold, indexed once for many searches.
 
     Scores are BM25 with k1 = 1.2 and b = 0.75 (Robertson and Zaragoza 2009). The inverse document frequency is ln(1 +
     (N - n + 0.5) / (n + 0.5)), which is never negative. Equal scores stand in the order of the texts.
 
-    Where ``texts`` are some of ``total`` texts, ``bearers`` gives the number of all texts that hold a word.
+    Where ``texts`` are some of ``total`` texts, ``bearers`` gives the number of all texts that hold a word. ``mean`` is
+    the mean number of words of all.
 
     >>> index = WordIndex([("a", "a red car"), ("b", "a red boat"), ("c", "the sea")])
     >>> index.best("red boat", 5)[0]
@@ -53,8 +63,9 @@ class WordIndex:
     def __init__(
         self,
         texts: Iterable[tuple[str, str]],
-        bearers: Mapping[str, int] = MappingProxyType({}),
+        bearers: Callable[[str], int] = lambda word: 0,
         total: int = 0,
+        mean: float | None = None,
     ) -> None:
         self._of_all, self._total = bearers, total
         ids: list[str] = []
@@ -74,7 +85,8 @@ class WordIndex:
             for word, (rows, often) in rows_of_word.items()
         }
         length = np.array(lengths, np.float64)
-        self._weight = _SATURATION * (1 - _LENGTH + _LENGTH * length / max(length.mean() if len(ids) else 1.0, 1.0))
+        mean = max(length.mean() if len(ids) else 1.0, 1.0) if mean is None else mean
+        self._weight = SATURATION * (1 - LENGTH + LENGTH * length / mean)
 
     def best(
         self, words: str, k: int, fits: Callable[[str], bool] | None = None
@@ -86,9 +98,8 @@ class WordIndex:
         scores = np.zeros(len(self._ids))
         for word in sorted(set(words_of(words)) & self._bearers.keys()):
             rows, times = self._bearers[word]
-            many = max(len(rows), self._of_all.get(word, 0))
-            rarity = np.log1p((max(len(self._ids), self._total, many) - many + 0.5) / (many + 0.5))
-            scores[rows] += rarity * times * (_SATURATION + 1) / (times + self._weight[rows])
+            rare = rarity(max(len(self._ids), self._total), max(len(rows), self._of_all(word)))
+            scores[rows] += rare * times * (SATURATION + 1) / (times + self._weight[rows])
         found = np.flatnonzero(scores)
         if fits is None and len(found) > k:  # the k best, and those that are as good as the last of them
             found = found[scores[found] >= np.partition(scores[found], -k)[-k]]
@@ -110,4 +121,4 @@ def best_by_words(
     total: int = 0,
 ) -> tuple[tuple[str, ...], NDArray[np.float32]]:
     """:meth:`WordIndex.best` of texts that are looked through once, or of some of many."""
-    return WordIndex(texts.items(), bearers, total).best(words, k)
+    return WordIndex(texts.items(), lambda word: bearers.get(word, 0), total).best(words, k)

@@ -74,12 +74,13 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["upsert", "delete", "compact", "re
 
 @given(changes=CHANGES, query=st.lists(st.integers(-2, 2), min_size=2, max_size=2), k=st.integers(1, 12))
 @settings(max_examples=5)
-@pytest.mark.parametrize("at_hand", ["nothing", "memory", "lists", "lists, brought up to date"])
+@pytest.mark.parametrize("at_hand", ["nothing", "memory", "files", "lists", "lists, brought up to date"])
 def test_any_sequence_of_changes_equals_a_dictionary(
     at_hand: str, changes: list[tuple[str, list[str]]], query: list[int], k: int
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(snapshot, "HELD_BYTES", 10**6 if at_hand == "memory" else 0)
+        patch.setattr(lance, "MAPPED_FROM_ROWS", 10**6 if at_hand in ("nothing", "memory") else 1)
         patch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1 if "lists" in at_hand else 10**6)
         patch.setattr(table_writer, "_CHANGED", 0 if "date" in at_hand else 100)
         store, model = LanceStore.create(Path(folder), "store", 2, Inner()), ToyStore(2, Inner())
@@ -222,6 +223,7 @@ def test_rows_that_are_added_are_not_copied_with_all_others(tmp_path: Path) -> N
 
 def test_settings_of_the_approximate_index_are_stored(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert store.approximate_index is None
+    monkeypatch.setattr(lance, "MAPPED_FROM_ROWS", 1)
     monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1)
     store.compact()
     other, settings = reopened(store), Approximation(probes=2, refine=5, kind="lists")
@@ -241,6 +243,7 @@ def test_settings_of_the_approximate_index_are_stored(store: LanceStore, monkeyp
 def test_a_store_with_other_settings_writes_as_the_store_itself(
     store: LanceStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(lance, "MAPPED_FROM_ROWS", 1)
     monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1)
     store.compact()
     tried = approximate(store).trying(Approximation(probes=7, kind="lists"))
@@ -259,6 +262,7 @@ def test_a_setting_for_another_kind_of_index_is_left_aside(store: LanceStore, mo
     approximate(store).keep(Approximation(probes=1, ef=9))
     assert approximate(reopened(store)).settings.ef == 9
     whole = state(store)
+    monkeypatch.setattr(lance, "MAPPED_FROM_ROWS", 1)
     monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1)
     store.compact()
     assert "inverted lists" in store.about().why
@@ -270,7 +274,7 @@ def test_a_setting_for_another_kind_of_index_is_left_aside(store: LanceStore, mo
 def by_engine(store: LanceStore) -> None:
     """Compact a store as one in an object store is: with LanceDB's own approximate index."""
     wanted = partial(lance._indexes_that_pay, by_engine=True)
-    store._writer.compact(timedelta(milliseconds=1), wanted, lambda rows, dimension: False)
+    store._writer.compact(timedelta(milliseconds=1), wanted, lambda rows, dimension: "none")
 
 
 def approximate(store: Store) -> ApproximateIndex:

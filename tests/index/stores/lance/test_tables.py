@@ -294,7 +294,7 @@ import numpy as np
 from rungwise.index import Condition, LanceStore, Where
 from rungwise.index.stores.lance import store as lance
 
-lance.LISTS_PAY_FROM_BYTES = int(sys.argv[4])
+lance.LISTS_PAY_FROM_BYTES = lance.MAPPED_FROM_ROWS = int(sys.argv[4])
 store, name = LanceStore.open(Path(sys.argv[1]), "store"), sys.argv[2]
 print("ready", flush=True)
 for number in range(int(sys.argv[3])):

@@ -1,4 +1,4 @@
-"""One version of a LanceDB table, and the search in it: in memory, by inverted lists, or by the engine."""
+"""One version of a LanceDB table, and the search in it: in mapped files, in memory, or by the engine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import HELD_BYTES, Approximation, IndexKind, partitions_of, usual
-from rungwise.index.stores._base import LabelledVector, Metric, Vectors
+from rungwise.index.stores._base import LabelledVector, Metric, Row, Vectors
 from rungwise.index.stores._engine_rows import VECTOR
 from rungwise.index.stores._scan import compare_all
 from rungwise.index.stores.lance._description import described
 from rungwise.index.stores.lance._engine_search import EngineSearch
 from rungwise.index.stores.lance._table_rows import EngineFilter, TableRows
 from rungwise.index.stores.lance._version_file import Counting
-from rungwise.index.stores.lance.vectors import Held, MappedFiles, MappedRows, StreamedTable
+from rungwise.index.stores.lance.mapped import Held, MappedFiles, MappedRows, StreamedTable
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -35,16 +35,14 @@ class LanceSnapshot:
     Args:
         table: The table, opened at the version.
         label: Name of the table in messages.
-        counting: Version, and name of the inverted lists.
+        counting: Version, and name of the mapped files.
         before: An earlier version, most of whose rows are the same.
-        lists: Folder of the files with its inverted lists; None where it has none.
+        folder: Folder of its mapped files; None where it has none.
 
     Attributes:
-        counting: Version, and name of the inverted lists.
+        counting: Version, and name of the mapped files.
         rows: Rows of the version.
         known: Rows in memory, of this version or an earlier one.
-        approximation: Setting of its approximate index.
-        kind: Kind of its approximate index; None where it has none.
     """
 
     def __init__(
@@ -53,32 +51,41 @@ class LanceSnapshot:
         label: str,
         counting: Counting,
         before: LanceSnapshot | None = None,
-        lists: Path | None = None,
+        folder: Path | None = None,
     ) -> None:
         description, chosen = described(table, label)
         self.counting = counting
         self.rows = TableRows(table, label, description)
         self._engine = EngineSearch(self.rows)
         kinds = [str(config.index_type) for config in table.list_indices() if config.columns == [VECTOR]]
-        self.kind: IndexKind | None = None
-        if lists is not None:
-            self.kind = "lists"
-        elif kinds:
-            self.kind = "graph" if "hnsw" in kinds[0].lower() else "codes"
-        self.approximation = usual(len(self.rows), self.kind or "graph")
-        if chosen is not None and chosen.kind == self.approximation.kind:
-            self.approximation = chosen
+        self._engines: IndexKind | None = None
+        if kinds:
+            self._engines = "graph" if "hnsw" in kinds[0].lower() else "codes"
+        self._chosen = chosen
         self.known: Held | None = before.known if before is not None else None
-        self._lists = lists
+        self._folder = folder
         self._mapped: MappedRows | None = before._mapped if before is not None else None
         self._is_mapped = False
         self._up_to_date = False
         self._holding = Lock()
 
+    @property
+    def kind(self) -> IndexKind | None:
+        """Kind of the approximate index; None where it has none."""
+        if (mapped := self.mapped) is not None:
+            return "lists" if mapped.files.lists is not None else None
+        return self._engines
+
+    @property
+    def approximation(self) -> Approximation:
+        """Setting of the approximate index."""
+        default = usual(len(self.rows), self.kind or "graph")
+        return self._chosen if self._chosen is not None and self._chosen.kind == default.kind else default
+
     def with_approximation(self, settings: Approximation) -> LanceSnapshot:
         """The same version with another setting of the approximate index."""
         other = copy(self)
-        other.approximation = settings
+        other._chosen = settings
         return other
 
     def nearest(
@@ -88,7 +95,7 @@ class LanceSnapshot:
         chosen, description = self.rows.filter(where), self.rows.description
         if chosen.only is False or not len(self.rows):
             return [([], np.empty(0, np.float32))] * len(queries)
-        if (mapped := self.mapped) is not None and not exact:
+        if (mapped := self.mapped) is not None and mapped.files.lists is not None and not exact:
             answers = [mapped.nearest(query, k, metric, where, chosen.without, self.approximation) for query in queries]
             return [(mapped.keys_at(places), found) for places, found in answers]
         at_hand = mapped if mapped is not None else self._held if self.in_memory else None
@@ -103,27 +110,42 @@ class LanceSnapshot:
         return [(ids, description.similarity.of_metric(found)) for ids, found in best]
 
     def by_words(self, words: str, k: int, where: Where | None) -> tuple[list[str], Vectors, list[str]]:
-        """Ids, in the engine's form, scores and words of the k rows that fit words best, by the engine's BM25."""
-        return self._engine.by_words(words, k, self.rows.filter(where))
+        """Ids, in the engine's form, scores and words of the k rows that fit words best by BM25."""
+        chosen = self.rows.filter(where)
+        if (mapped := self.mapped) is not None:
+            return mapped.by_words(words, k, where, chosen.without)
+        return self._engine.by_words(words, k, chosen)
 
     def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
         """Vectors and texts of an entry of the rows with ids in the engine's form: from memory where they are there."""
-        return (self.mapped or (self._held if self.in_memory else self.rows)).labelled(keys, entry)
+        if (mapped := self.mapped) is not None:
+            return mapped.labelled(keys, entry)
+        return (self._held if self.in_memory else self.rows).labelled(keys, entry)
+
+    def with_ids(self, keys: Sequence[str]) -> dict[str, Row]:
+        """Rows by ids in the engine's form."""
+        return self.rows.with_ids(list(keys)) if (mapped := self.mapped) is None else mapped.with_ids(keys)
 
     @property
     def in_memory(self) -> bool:
         """Whether all vectors are held in memory and compared there."""
-        return self.kind is None and 4 * len(self.rows) * self.rows.description.dimension <= HELD_BYTES
+        return (
+            self.mapped is None
+            and self._engines is None
+            and 4 * len(self.rows) * self.rows.description.dimension <= HELD_BYTES
+        )
 
     @property
     def mapped(self) -> MappedRows | None:
-        """Rows in files with inverted lists, and those that were written later; None where there are no such files."""
-        if self._lists is None:
+        """Rows in mapped files, and those that were written later; None where there are no such files."""
+        if self._folder is None:
             return None
         with self._holding:
             if not self._is_mapped:
-                before = self._mapped if self._mapped is not None and self._mapped.files.folder == self._lists else None
-                files = MappedFiles(self._lists) if before is None else before.files
+                before = (
+                    self._mapped if self._mapped is not None and self._mapped.files.folder == self._folder else None
+                )
+                files = MappedFiles(self._folder) if before is None else before.files
                 self._mapped, self._is_mapped = MappedRows(files, self.rows, before), True
             return self._mapped
 

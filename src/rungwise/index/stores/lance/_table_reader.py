@@ -44,7 +44,7 @@ class TableReader:
             self.advance()
 
     def is_behind(self) -> bool:
-        """Whether another version counts by now, or other inverted lists."""
+        """Whether another version counts by now, or other mapped files."""
         return self._tables.counting() != self.snapshot.counting
 
     def advance(self) -> None:
@@ -83,8 +83,8 @@ class TableReader:
             yield found
 
     def _newest(self, before: LanceSnapshot | None) -> LanceSnapshot:
-        # Lists may be newer than the version: they know which of their rows are not in it.
-        lists, table = self._tables.counting().lists, self._tables.reading()
+        # Files may be newer than the version: they know which of their rows are not in it.
+        mapped, table = self._tables.counting().mapped, self._tables.reading()
         with self._tables.errors_in_one_line():
-            counting = Counting(int(table.version), lists)
-            return LanceSnapshot(table, self._tables.label, counting, before, self._tables.lists(lists))
+            counting = Counting(int(table.version), mapped)
+            return LanceSnapshot(table, self._tables.label, counting, before, self._tables.mapped_folder(mapped))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from rungwise.core import UserError, to_plain
@@ -20,7 +20,7 @@ from rungwise.index.stores.lance._rows import MOST_COLUMNS, filterable, nothing_
 from rungwise.index.stores.lance._table_reader import TableReader
 from rungwise.index.stores.lance._tables import Tables
 from rungwise.index.stores.lance._version_file import Counting
-from rungwise.index.stores.lance.vectors import write_files
+from rungwise.index.stores.lance.mapped import write_files
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 _MANY_FILES = 64
 """Number of files of rows from which on a change puts them together."""
 _CHANGED = 0.01
-"""Share of the rows up to which those that changed are compared beside the inverted lists, which stay as they are."""
+"""Share of the rows up to which those that changed are compared beside the mapped files, which stay as they are."""
 _NEVER = timedelta(days=36500)
+
+WantedFiles = Literal["none", "rows", "lists"]
+"""Mapped files that a table should have: none, those of its rows, or inverted lists of near vectors as well."""
 
 
 class TableWriter:
@@ -37,7 +40,7 @@ class TableWriter:
 
     def __init__(self, tables: Tables, reader: TableReader) -> None:
         self._tables, self._reader = tables, reader
-        self._lists: str | None = None  # name of the inverted lists that will count once a change does
+        self._mapped: str | None = None  # name of the mapped files that will count once a change does
         self._written: tuple[int, int] | None = None  # the version that was written here, and the next place in order
 
     def upsert(self, ids: Sequence[str], vectors: Vectors, records: Sequence[Record]) -> None:
@@ -73,59 +76,61 @@ class TableWriter:
         self,
         readers_may_lag: timedelta,
         wanted: Callable[[Table], Mapping[str, Any]],
-        lists_pay: Callable[[int, int], bool],
+        mapped: Callable[[int, int], WantedFiles],
     ) -> None:
         """Merge files, bring all indexes up to date, make some, and remove old versions.
 
         Args:
             readers_may_lag: Age from which on versions are removed.
             wanted: Gives the indexes that are to be made: LanceDB's configurations by column.
-            lists_pay: Whether a table in a folder, of so many rows and numbers a vector, should have inverted lists.
+            mapped: Mapped files that a table in a folder should have, by its rows and the dimension of its vectors.
         """
         with self._changing() as table:
             self._put_together(table)
             for column, config in wanted(table).items():
                 self._tables.retried(partial(table.create_index, column, config=config))
-            self._tables.acknowledge(table, self._lists)  # before anything is removed that still counts
+            self._tables.acknowledge(table, self._mapped)  # before anything is removed that still counts
             self._tables.retried(lambda: table.optimize(cleanup_older_than=readers_may_lag))
-        # What was written counts by now: nothing is lost where the lists cannot be made.
+        # What was written counts by now: nothing is lost where they cannot be made.
         if self._tables.folder is not None:
             with self._changing() as table:
-                self._bring_lists_up_to_date(table, lists_pay)
-            self._tables.drop_lists(readers_may_lag)
+                self._reader.refresh()  # others may have written in between
+                self._bring_mapped_up_to_date(table, mapped)
+            self._tables.drop_mapped(readers_may_lag)
 
-    def _bring_lists_up_to_date(self, table: Table, pay: Callable[[int, int], bool]) -> None:
-        """Make inverted lists of a table in a folder where they pay and more than a few rows have changed since."""
+    def _bring_mapped_up_to_date(self, table: Table, mapped: Callable[[int, int], WantedFiles]) -> None:
+        """Make mapped files of a table in a folder where they pay, and more than a few rows have changed since."""
         snapshot = self._reader.snapshot
-        if not pay(len(snapshot.rows), snapshot.rows.description.dimension):
-            self._lists = None
+        wanted = mapped(len(snapshot.rows), snapshot.rows.description.dimension)
+        if wanted == "none":
+            self._mapped = None
             return
-        if self._lists is not None and self._tables.lists_are_whole():
-            mapped = snapshot.mapped
-            if mapped is not None and mapped.changed <= _CHANGED * len(snapshot.rows):
+        if self._mapped is not None and self._tables.mapped_is_whole() and (there := snapshot.mapped) is not None:
+            has_lists = there.files.lists is not None
+            if has_lists == (wanted == "lists") and there.changed <= _CHANGED * len(snapshot.rows):
                 return
         name = uuid4().hex
-        folder = self._tables.lists(name)
+        folder = self._tables.mapped_folder(name)
         assert folder is not None
-        write_files(folder, snapshot.rows)
-        for index in table.list_indices():  # of LanceDB's, which the lists take the place of
+        write_files(folder, snapshot.rows, lists=wanted == "lists")
+        for index in table.list_indices():  # of LanceDB's, which they take the place of
             if index.columns == [VECTOR]:
                 self._tables.retried(partial(table.drop_index, index.name))
-        self._lists = name
+        self._mapped = name
 
     @contextmanager
     def _changing(self) -> Iterator[Table]:
         """Hold the lock of those that write, and give the newest version; a change counts once the block ends well."""
         with self._tables.writing_alone():
             table = self._tables.writing()
-            before = Counting(table.version, self._tables.counting().lists)
-            self._lists = before.lists
+            before = Counting(table.version, self._tables.counting().mapped)
+            self._mapped = before.mapped
             yield table
-            if (table.version, self._lists) != before:
+            if (table.version, self._mapped) != before:
                 stats: Any = table.stats()
                 if stats["fragment_stats"]["num_fragments"] > _MANY_FILES:
                     self._put_together(table)
-                self._tables.acknowledge(table, self._lists)
+                self._tables.acknowledge(table, self._mapped)
                 self._reader.advance()
 
     def _add_columns(self, table: Table, names: set[str]) -> None:

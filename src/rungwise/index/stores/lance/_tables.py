@@ -119,33 +119,33 @@ class Tables:
             return self._connected().open_table(self.name)
 
     def counting(self) -> Counting:
-        """The version and the inverted lists that count now."""
+        """The version and the mapped files that count now."""
         if self._version_file is not None:
             return self._version_file.counting()
         with self.errors_in_one_line():
             return Counting(int(self._connected().open_table(self.name).version))
 
-    def lists(self, name: str | None) -> Path | None:
-        """Folder of inverted lists by its name; None without one, and in an object store."""
-        return None if name is None or self._version_file is None else self._version_file.lists(name)
+    def mapped_folder(self, name: str | None) -> Path | None:
+        """Folder of mapped files by its name; None without one, and in an object store."""
+        return None if name is None or self._version_file is None else self._version_file.mapped_folder(name)
 
-    def lists_are_whole(self) -> bool:
-        """Whether each file of the inverted lists that count is as it was written; it is read for this."""
-        return self._version_file is not None and self._version_file.lists_are_whole()
+    def mapped_is_whole(self) -> bool:
+        """Whether each file of the mapped files that count is as it was written; it is read for this."""
+        return self._version_file is not None and self._version_file.mapped_is_whole()
 
-    def drop_lists(self, older_than: timedelta) -> None:
-        """Remove the folders of inverted lists that do not count, once they are older."""
+    def drop_mapped(self, older_than: timedelta) -> None:
+        """Remove the folders of mapped files that do not count, once they are older."""
         if self._version_file is not None:
-            self._version_file.drop_lists(older_than)
+            self._version_file.drop_mapped(older_than)
 
     def writing_alone(self) -> AbstractContextManager[None]:
         """Take the lock of those of rungwise that write; in an object store, LanceDB finds out who was first."""
         return nullcontext() if self.folder is None else writing_alone(self.folder)
 
-    def acknowledge(self, table: Table, lists: str | None = None) -> None:
-        """Make the version of a table, with inverted lists by name, the one that counts, once it is on the disk."""
+    def acknowledge(self, table: Table, mapped: str | None = None) -> None:
+        """Make the version of a table, with mapped files by name, the one that counts, once it is on the disk."""
         if self._version_file is not None:
-            self._version_file.acknowledge(Counting(int(table.version), lists))
+            self._version_file.acknowledge(Counting(int(table.version), mapped))
 
     def verified_files(self) -> str | None:
         """Compare every file with its checksum; None in an object store, where LanceDB keeps none."""

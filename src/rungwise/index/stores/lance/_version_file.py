@@ -1,6 +1,6 @@
 """The file ``rungwise.json`` beside the files of a LanceDB table: which version counts, and checksums of its files.
 
-It also names the folder of files with inverted lists that counts (:mod:`rungwise.index.stores.lance.vectors`).
+It also names the folder of mapped files that counts (:mod:`rungwise.index.stores.lance.mapped`).
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from rungwise.index.stores._vector_files import altered, damaged, read_descripti
 
 COUNTS = "rungwise.json"
 FORMAT, VERSION = "rungwise-lance-store", 1
-LISTS = "rungwise.lists"
-"""Folder, in that of a table, of the folders of files with inverted lists."""
-FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*", f"{LISTS}/*/*")
+MAPPED = "rungwise.mapped"
+"""Folder, in that of a table, of the folders of mapped files."""
+FILES = (COUNTS, "data/*.lance", "_versions/*", "_transactions/*.txn", "_deletions/*", "_indices/*/*", f"{MAPPED}/*/*")
 """Files of a table's folder."""
 
 
 _LAST_VERSION = 2**64 - 1
 _MANIFEST = re.compile(r"(\d{20})\.manifest")
 _VERSIONS = "_versions"
-_LISTS_NAME = re.compile(r"[0-9a-f]{32}")
+_MAPPED_NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class Counting(NamedTuple):
-    """What counts: the number of a version, and the name of a folder of inverted lists, None without one."""
+    """What counts: the number of a version, and the name of a folder of mapped files, None without one."""
 
     version: int
-    lists: str | None = None
+    mapped: str | None = None
 
 
 class VersionFile:
@@ -59,7 +59,7 @@ class VersionFile:
         return self._path.exists()
 
     def counting(self) -> Counting:
-        """The version and the lists that count; refuses a missing or damaged version."""
+        """The version and the mapped files that count; refuses a missing or damaged version."""
         stored = self._read()
         version, digests = stored.get("counts"), _files_of(stored, self._path)
         if not isinstance(version, int) or not 0 < version < _LAST_VERSION:
@@ -74,10 +74,10 @@ class VersionFile:
             raise damaged(manifest, "the file is missing") from None
         if found != digests.get(manifest.relative_to(self.folder).as_posix()):
             raise damaged(manifest, "it is not the file that was written")
-        return Counting(version, _lists_of(stored, self._path))
+        return Counting(version, _mapped_of(stored, self._path))
 
     def acknowledge(self, counting: Counting) -> None:
-        """Make a version and lists those that count, once they are on the disk."""
+        """Make a version and mapped files those that count, once they are on the disk."""
         with explained(self.folder):
             self._sync()
             fields = {
@@ -86,26 +86,26 @@ class VersionFile:
                 "counts": counting.version,
                 "files": self._digests(counting),
             }
-            write_description(self._path, fields if counting.lists is None else {**fields, "lists": counting.lists})
+            write_description(self._path, fields if counting.mapped is None else {**fields, "mapped": counting.mapped})
 
-    def lists(self, name: str) -> Path:
-        """Folder of lists by its name."""
-        return self.folder / LISTS / name
+    def mapped_folder(self, name: str) -> Path:
+        """Folder of mapped files by its name."""
+        return self.folder / MAPPED / name
 
-    def lists_are_whole(self) -> bool:
-        """Whether each file of the inverted lists that count is as it was written; it is read for this."""
+    def mapped_is_whole(self) -> bool:
+        """Whether each file of the mapped files that count is as it was written; it is read for this."""
         stored = self._read()
-        own = f"{LISTS}/{_lists_of(stored, self._path)}/"
+        own = f"{MAPPED}/{_mapped_of(stored, self._path)}/"
         digests = {name: one for name, one in _files_of(stored, self._path).items() if name.startswith(own)}
         try:
             return bool(digests) and all(digest_of(self.folder / name) == one for name, one in digests.items())
         except UserError:
             return False
 
-    def drop_lists(self, older_than: timedelta) -> None:
-        """Remove the folders of lists that do not count, once they are older; readers may have the others open."""
-        kept, now = self.counting().lists, time.time()
-        for one in _entries(self.folder / LISTS):
+    def drop_mapped(self, older_than: timedelta) -> None:
+        """Remove the folders of mapped files that do not count, once they are older; readers may have them open."""
+        kept, now = self.counting().mapped, time.time()
+        for one in _entries(self.folder / MAPPED):
             if one.name != kept and now - one.stat(follow_symlinks=False).st_mtime >= older_than.total_seconds():
                 shutil.rmtree(one.path, ignore_errors=True)  # a system may refuse while readers have it open
 
@@ -130,9 +130,9 @@ class VersionFile:
             name, size = Path(one.path).relative_to(self.folder).as_posix(), one.stat().st_size
             # Beside its lists of files, LanceDB keeps a hint of the newest there.
             of_the_table = name == COUNTS or (name.startswith(f"{_VERSIONS}/") and not _version_of(Path(name).name))
-            if not (of_the_table or self.folder / name == current or _is_named(name, named, counting.lists)):
+            if not (of_the_table or self.folder / name == current or _is_named(name, named, counting.mapped)):
                 earlier += size
-            elif name.startswith(("_indices/", f"{LISTS}/")):
+            elif name.startswith(("_indices/", f"{MAPPED}/")):
                 indexes += size
             else:
                 rows += size
@@ -164,7 +164,7 @@ class VersionFile:
             try:
                 found = digest_of(self.folder / name)
             except MissingFileError:
-                if _is_named(name, manifest, counting.lists):
+                if _is_named(name, manifest, counting.mapped):
                     raise damaged(self.folder / name, "the file is missing") from None
                 continue  # the list of an earlier version, which a compaction has removed
             if found != digest:
@@ -172,7 +172,7 @@ class VersionFile:
         return f"{COUNTS} and {len(digests)} files of LanceDB, its indexes among them, each as it was written"
 
     def _digests(self, counting: Counting) -> dict[str, str]:
-        """SHA-256 of each file of a version and its inverted lists, and of the manifests of earlier ones, by its name.
+        """SHA-256 of each file of a version and its mapped files, and of the manifests of earlier ones, by its name.
 
         LanceDB never changes a file that it has written, so that digests of an earlier version are taken over.
         """
@@ -182,7 +182,7 @@ class VersionFile:
         found = {}
         for one in _files_below(self.folder):
             name = Path(one.path).relative_to(self.folder).as_posix()
-            if _version_of(Path(name).name) or _is_named(name, manifest, counting.lists):
+            if _version_of(Path(name).name) or _is_named(name, manifest, counting.mapped):
                 found[name] = known.get(name) or digest_of(self.folder / name)
         self._known_digests = found
         return found
@@ -226,23 +226,23 @@ def _files_of(stored: dict[str, Any], path: Path) -> dict[str, str]:
     return digests
 
 
-def _lists_of(stored: dict[str, Any], path: Path) -> str | None:
-    """Name of the folder of inverted lists in ``rungwise.json``."""
-    name = stored.get("lists")
-    if name is not None and not (isinstance(name, str) and _LISTS_NAME.fullmatch(name)):
-        raise damaged(path, "it names no folder of lists")
+def _mapped_of(stored: dict[str, Any], path: Path) -> str | None:
+    """Name of the folder of mapped files in ``rungwise.json``."""
+    name = stored.get("mapped")
+    if name is not None and not (isinstance(name, str) and _MAPPED_NAME.fullmatch(name)):
+        raise damaged(path, "it names no folder of mapped files")
     return name
 
 
-def _is_named(name: str, manifest: bytes, lists: str | None) -> bool:
-    """Whether the manifest of a version, or the folder of inverted lists that counts, has a file.
+def _is_named(name: str, manifest: bytes, mapped: str | None) -> bool:
+    """Whether the manifest of a version, or the folder of mapped files that counts, has a file.
 
     The manifest names data files and transactions as they are called, indexes by the 16 bytes of their UUID, and the
     deletions of a fragment by their number, which is drawn at random from 64 bits.
     """
     folder, _, rest = name.partition("/")
-    if folder == LISTS:
-        return rest.split("/")[0] == lists
+    if folder == MAPPED:
+        return rest.split("/")[0] == mapped
     if folder == "_indices":
         try:
             return UUID(rest.split("/")[0]).bytes in manifest

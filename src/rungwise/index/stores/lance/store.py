@@ -19,6 +19,7 @@ from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import (
     GRAPH_UP_TO_ROWS,
     LISTS_PAY_FROM_BYTES,
+    MAPPED_FROM_ROWS,
     PAYS_FROM_BYTES,
     SCALARS_PAY_FROM,
     Approximation,
@@ -42,7 +43,7 @@ from rungwise.index.stores._base import (
     checked_queries,
     checked_rows,
 )
-from rungwise.index.stores._bm25 import words_of
+from rungwise.index.stores._bm25 import word_set, words_of
 from rungwise.index.stores._column_counts import StoreCounts
 from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEAL_OF_VECTOR, TEXT, VECTOR, to_engine
 from rungwise.index.stores._vector_files import damaged
@@ -51,7 +52,7 @@ from rungwise.index.stores.lance._description import DESCRIPTION, TableDescripti
 from rungwise.index.stores.lance._rows import schema_of
 from rungwise.index.stores.lance._table_reader import TableReader
 from rungwise.index.stores.lance._table_rows import TableRows, ids_of
-from rungwise.index.stores.lance._table_writer import TableWriter
+from rungwise.index.stores.lance._table_writer import TableWriter, WantedFiles
 from rungwise.index.stores.lance._tables import Tables
 from rungwise.similarity import Similarity
 
@@ -192,7 +193,7 @@ class LanceStore(Store):
         if readers_may_lag is None:
             readers_may_lag = timedelta(milliseconds=1) if self._made_here else _READERS_MAY_LAG
         by_engine = self._tables.folder is None
-        self._writer.compact(readers_may_lag, partial(_indexes_that_pay, by_engine=by_engine), _lists_pay)
+        self._writer.compact(readers_may_lag, partial(_indexes_that_pay, by_engine=by_engine), _wanted_files)
 
     def search(
         self,
@@ -209,16 +210,16 @@ class LanceStore(Store):
         return StoreHits(tuple(ids_of(keys) for keys, _ in found), tuple(scores for _, scores in found))
 
     def find_words(self, words: str, k: int = 10, where: Where | None = None) -> WordHits:
-        """Find rows by LanceDB's full-text index, in which new rows are found at once."""
+        """Find rows by the lists of words in mapped files, else by LanceDB's full-text index; new rows at once."""
         check_k(k)
         sought = " ".join(words_of(words))
         keys, scores, texts = self._reader.answered(lambda snapshot: snapshot.by_words(sought, k, where))
-        return WordHits((ids_of(keys),), (scores,), tuple(frozenset(text.split()) for text in texts))
+        return WordHits((ids_of(keys),), (scores,), tuple(word_set(text) for text in texts))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """The rows with these ids, compared with their checksums."""
         keys = {to_engine(one): one for one in ids}
-        rows = self._reader.answered(lambda snapshot: snapshot.rows.with_ids(list(keys)))
+        rows = self._reader.answered(lambda snapshot: snapshot.with_ids(list(keys)))
         return {one: rows[key] for key, one in keys.items() if key in rows}
 
     def labelled(self, ids: Sequence[str], column: str) -> dict[str, LabelledVector]:
@@ -331,16 +332,19 @@ class LanceStore(Store):
                 f"{kept}: an index of near neighbours ({how}, refine {chosen.refine}) is faster than comparing all; of"
                 f" up to {chosen.flat:,} rows that pass a filter, all are compared"
             )
-        elif snapshot.in_memory:
-            why = f"{kept}: all are compared, in memory; an approximate index pays from {pays} on"
+        elif snapshot.mapped is not None or snapshot.in_memory:
+            place = "in memory" if snapshot.mapped is None else "in mapped files"
+            why = f"{kept}: all are compared, {place}; an approximate index pays from {pays} on"
         else:
             why = f"{kept}: all are compared, which is slow; `rungwise index compact` makes an approximate index"
         return StoreFacts("lance", exact=snapshot.kind is None, why=why)
 
 
-def _lists_pay(rows: int, dimension: int) -> bool:
-    """Whether a table in a folder should have inverted lists."""
-    return rows > 0 and 4 * rows * dimension >= LISTS_PAY_FROM_BYTES
+def _wanted_files(rows: int, dimension: int) -> WantedFiles:
+    """Mapped files that a table in a folder should have."""
+    if rows < MAPPED_FROM_ROWS:
+        return "none"
+    return "lists" if 4 * rows * dimension >= LISTS_PAY_FROM_BYTES else "rows"
 
 
 def _indexes_that_pay(table: Table, *, by_engine: bool) -> dict[str, Any]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +11,14 @@ from numpy.typing import NDArray
 from rungwise.core.compute import ROW_MULTIPLE
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import Approximation
-from rungwise.index.stores._base import LabelledVector, Metric, Vectors
-from rungwise.index.stores._engine_rows import SEQ
+from rungwise.index.stores._base import WORDS, LabelledVector, Metric, Row, Vectors, label_of
+from rungwise.index.stores._bm25 import WordIndex
+from rungwise.index.stores._engine_rows import SEQ, TEXT
 from rungwise.index.stores._scan import compare_all, compare_some
-from rungwise.index.stores.lance._table_rows import TableRows, texts_of
-from rungwise.index.stores.lance.vectors._inverted_lists import Kept
-from rungwise.index.stores.lance.vectors._mapped_files import MappedFiles
-from rungwise.index.stores.lance.vectors._memory import Held, Listed
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from rungwise.index.stores.lance._table_rows import TableRows
+from rungwise.index.stores.lance.mapped._inverted_lists import Kept
+from rungwise.index.stores.lance.mapped._mapped_files import MappedFiles
+from rungwise.index.stores.lance.mapped._memory import Held, Listed
 
 COMPARED = 4096
 """Candidates of one search that are compared by their whole vectors, which lie anywhere on the disk; or k, if more."""
@@ -52,10 +48,11 @@ class MappedRows:
             listed, there = _apart(files, Listed.of(rows))
             self._there = None if there.all() else there
         self._later: Held = Held(rows, before._later if before is not None else None, listed)
+        self._later_numbers = listed.numbers
         self.shape = len(files) + len(self._later), files.shape[1]
         self.changed = len(self._later) + (0 if self._there is None else int((~self._there).sum()))
         self._passing = lru_cache(maxsize=32)(self._looked_up)
-        self._labels = lru_cache(maxsize=2)(self._read_labels)
+        self._packed = lru_cache(maxsize=32)(self._pack)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -92,15 +89,54 @@ class MappedRows:
         found[~of_files] = self._later.keys_at(positions[~of_files] - len(self.files))
         return list(found)
 
+    def with_ids(self, keys: Sequence[str]) -> dict[str, Row]:
+        """Rows by ids in the engine's form, in the order asked; those of files are read from there."""
+        of_files, later = self._apart_by_id(keys)
+        positions = np.array(list(of_files.values()), np.int64)
+        self.files.keys_at(positions)
+        vectors, records = self.files.gathered(positions), self.files.records_at(positions)
+        found = {key: Row(vectors[at], records[at]) for at, key in enumerate(of_files)}
+        return {**found, **self._rows.with_ids(later)} if later else found
+
     def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
-        """Vectors and texts of an entry of the rows with ids in the engine's form; the texts are read once."""
+        """Vectors and texts of an entry of the rows with ids in the engine's form."""
+        return {key: label_of(row, entry) for key, row in self.with_ids(keys).items()}
+
+    def _apart_by_id(self, keys: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+        """Positions of the rows that stand in the files, by id, and the ids of those that do not."""
         at = self._positions_of(keys)
-        there = [(key, place) for key, place in zip(keys, at.tolist(), strict=True) if place >= 0]
-        rising = np.unique(at[at >= 0])
-        vectors = dict(zip(rising.tolist(), self.gathered(rising), strict=True))
-        self.keys_at(rising)
-        labels = texts_of(self._labels(entry).take([place for _, place in there])) if there else []
-        return {key: LabelledVector(vectors[place], label) for (key, place), label in zip(there, labels, strict=True)}
+        of_files = {key: place for key, place in zip(keys, at.tolist(), strict=True) if 0 <= place < len(self.files)}
+        return of_files, [key for key, place in zip(keys, at.tolist(), strict=True) if place >= len(self.files)]
+
+    def by_words(
+        self, words: str, k: int, where: Where | None, without: frozenset[str]
+    ) -> tuple[list[str], Vectors, list[str]]:
+        """Ids, in the engine's form, scores and texts of the k rows that fit words best by BM25.
+
+        How rare a word is, the files say; rows that were written later are looked through.
+        """
+        lists, of_files = self.files.words, len(self.files)
+        sought = list(dict.fromkeys(words.split()))
+        kept = self.kept(where, without)
+        later = [(str(at), text) for at, text in enumerate(self._later_texts) if kept is None or kept[of_files + at]]
+        mask = None if kept is None else kept[:of_files]
+        positions, scores = lists.best(sought, k, mask, len(later))
+        texts = [str(record.get(WORDS, "")) for record in self.files.records_at(positions)]
+        keys = self.files.keys_at(positions)
+        if not later:
+            return keys, scores, texts
+        index = WordIndex(later, lists.bearers, lists.texts + len(later), lists.mean)
+        others, own = index.best(words, k)
+        at = np.array([int(one) for one in others], np.int64)
+        keys = [*keys, *self._later.keys_at(at)]
+        texts += [self._later_texts[one] for one in at]
+        best = np.argsort(-np.concatenate([scores, own]), kind="stable")[:k]
+        return [keys[one] for one in best], np.concatenate([scores, own])[best], [texts[one] for one in best]
+
+    @cached_property
+    def _later_texts(self) -> list[str]:
+        """Words of each row that is not in the files, with blanks between them."""
+        return [] if not len(self._later) else self._rows.taken(self._later_numbers, [TEXT])[TEXT].to_pylist()
 
     def kept(self, where: Where | None, without: frozenset[str]) -> NDArray[np.bool_] | None:
         """(rows,) whether a row passes a filter and is none of these ids; None if all are kept."""
@@ -108,7 +144,7 @@ class MappedRows:
         if not conditions and not without and self._there is None:
             return None
         of_files, later = self._passing(Where(conditions))
-        kept = np.concatenate([np.ones(len(self.files), bool) if of_files is None else of_files.mask, later])
+        kept = np.concatenate([np.ones(len(self.files), bool) if of_files is None else of_files, later])
         kept[self._positions(without)] = False
         return kept
 
@@ -134,14 +170,14 @@ class MappedRows:
         queries, described = query[None], self._rows.description
         how = described.similarity, described.side, metric
         gone, mapped = self._positions(without), len(self.files)
-        of_files, later = self._passing(Where(where.conditions if where else ()))
-        found = self._listed(query, k, settings, of_files, gone[gone < mapped])
+        only = Where(where.conditions if where else ())
+        found = self._listed(query, k, settings, only, gone[gone < mapped])
         # Codes choose by the inner product, which is the cosine only of vectors of length 1.
         if found is None or (metric == "cosine" and not self.files.unit) or not query.any():
             positions, scores = compare_all(self, queries, k, *how, self.kept(where, without))
             return positions[0], scores[0]
-        if len(later):
-            later = later.copy()
+        if len(self._later):
+            later = self._passing(only)[1].copy()
             later[gone[gone >= mapped] - mapped] = False
             others, _ = compare_all(self._later, queries, k, *how, later)
             found = np.concatenate([found, mapped + np.sort(others[0])])
@@ -149,25 +185,24 @@ class MappedRows:
         return positions[0], scores[0]
 
     def _listed(
-        self, query: Vectors, k: int, settings: Approximation, kept: Kept | None, gone: NDArray[np.int64]
+        self, query: Vectors, k: int, settings: Approximation, only: Where, gone: NDArray[np.int64]
     ) -> NDArray[np.int64] | None:
         """Positions, in rising order, of candidates in the files; None if all that pass should be compared."""
+        if (lists := self.files.lists) is None:
+            return None
+        kept = self._packed(only)
         passing = len(self.files) if kept is None else kept.count
         if passing - len(gone) <= max(k, settings.flat if kept is not None else 0):
             return None
-        if kept is None and len(gone):
-            kept = self._whole
-        if kept is not None and len(gone):
-            bits = kept.bits.copy()
-            np.bitwise_and.at(bits, gone >> 3, ~(1 << (gone & 7)).astype(np.uint8))
-            kept = replace(kept, bits=bits)
+        if len(gone):
+            kept = lists.without(kept, gone)
         count = max(k, min(-(-k * settings.refine // ROW_MULTIPLE) * ROW_MULTIPLE, COMPARED))
-        found = self.files.lists.near(query, count, settings.probes, settings.flat, kept)
+        found = lists.near(query, count, settings.probes, settings.flat, kept)
         return found if len(found) >= k else None
 
-    @cached_property
-    def _whole(self) -> Kept:
-        return self.files.lists.kept(np.ones(len(self.files), bool))
+    def _pack(self, only: Where) -> Kept | None:
+        mask, _ = self._passing(only)
+        return None if mask is None or self.files.lists is None else self.files.lists.kept(mask)
 
     def _positions(self, keys: Collection[str]) -> NDArray[np.int64]:
         """Positions, in any order, of the rows with these ids, in the engine's form."""
@@ -185,31 +220,15 @@ class MappedRows:
                 at[place] = len(self.files) + later[key]
         return at
 
-    def _looked_up(self, where: Where) -> tuple[Kept | None, NDArray[np.bool_]]:
-        """Rows of the files that pass, None if all do, and (rows,) whether each of the others passes."""
+    def _looked_up(self, where: Where) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_]]:
+        """(rows of the files,) whether each passes, None if all do, and the same of the others."""
         if not where.conditions:
-            there = None if self._there is None else self.files.lists.kept(self._there)
-            return there, np.ones(len(self._later), bool)
+            return self._there, np.ones(len(self._later), bool)
         found = self._rows.of(self._rows.compiled(where), [SEQ])[SEQ].to_numpy()
         mask = np.isin(self.files.places, found, assume_unique=True)
         if self._there is not None:
             mask &= self._there
-        return self.files.lists.kept(mask), np.isin(self._later.places, found, assume_unique=True)
-
-    def _read_labels(self, entry: str) -> pa.ChunkedArray:
-        """Texts of an entry by position, as its column has them; null for rows that have none."""
-        import pyarrow as pa
-
-        column = self._rows.text_column(entry)
-        if column is None:
-            return pa.chunked_array([pa.nulls(len(self), pa.string())])
-        found = self._rows.of(True, [SEQ, column])
-        # The row of each position; of a row that is gone it is another's, which nobody asks for.
-        ordered = found[SEQ].to_numpy()
-        order = np.argsort(ordered, kind="stable")
-        places = np.concatenate([self.files.places, self._later.places])
-        at = order[np.minimum(np.searchsorted(ordered[order], places), len(order) - 1)]
-        return found[column].take(at)
+        return mask, np.isin(self._later.places, found, assume_unique=True)
 
 
 def _apart(files: MappedFiles, listed: Listed) -> tuple[Listed, NDArray[np.bool_]]:

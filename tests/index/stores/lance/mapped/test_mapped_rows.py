@@ -1,8 +1,9 @@
 """Rows that are mapped from files with inverted lists: what is found, what is written later, and what is damaged.
 
-Also tests rungwise.index.stores.lance.vectors._inverted_lists.
-Also tests rungwise.index.stores.lance.vectors._mapped_files.
-Also tests rungwise.index.stores.lance.vectors._memory.
+Also tests rungwise.index.stores.lance.mapped._inverted_lists.
+Also tests rungwise.index.stores.lance.mapped._mapped_files.
+Also tests rungwise.index.stores.lance.mapped._memory.
+Also tests rungwise.index.stores.lance.mapped._word_lists.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import pytest
 from rungwise.core import UserError
 from rungwise.index import Condition, LanceStore, Where
 from rungwise.index.stores.lance import store as lance
-from rungwise.index.stores.lance.vectors import _inverted_lists as inverted_lists
+from rungwise.index.stores.lance.mapped import _inverted_lists as inverted_lists
 from rungwise.similarity import Cosine, Inner, Similarity
 
 ROWS, DIMENSION = 3000, 16
@@ -27,6 +28,7 @@ NAMES = [f"r{row}\udcff" if row % 100 == 0 else f"r{row}" for row in range(ROWS)
 
 @pytest.fixture(autouse=True)
 def _lists_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lance, "MAPPED_FROM_ROWS", 1)
     monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1)
 
 
@@ -178,7 +180,7 @@ def test_lists_are_made_anew_once_many_rows_have_changed(store: LanceStore) -> N
 
 
 def folders(store: LanceStore) -> list[str]:
-    return sorted(one.name for one in (Path(store.place) / "store.lance/rungwise.lists").glob("*"))
+    return sorted(one.name for one in (Path(store.place) / "store.lance/rungwise.mapped").glob("*"))
 
 
 def test_a_reader_of_lists_that_are_gone_goes_on(store: LanceStore) -> None:
@@ -202,7 +204,7 @@ def test_searches_are_answered_while_lists_are_made(store: LanceStore, monkeypat
         answers.append(reader.search(vectors(1, 1), 5).ids)
         return made_lists(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("rungwise.index.stores.lance.vectors._mapped_files.make_lists", watched)
+    monkeypatch.setattr("rungwise.index.stores.lance.mapped._mapped_files.make_lists", watched)
     store.compact()
     assert answers == [store.search(vectors(1, 1), 5).ids]
 
@@ -214,7 +216,7 @@ def test_lists_that_cannot_be_made_lose_nothing(store: LanceStore, monkeypatch: 
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("rungwise.index.stores.lance.vectors._mapped_files.make_lists", full)
+        patch.setattr("rungwise.index.stores.lance.mapped._mapped_files.make_lists", full)
         with pytest.raises(UserError, match="the disk is full"):
             store.compact()
     for one in (store, LanceStore.open(store.place, "store")):
@@ -225,7 +227,7 @@ def test_lists_that_cannot_be_made_lose_nothing(store: LanceStore, monkeypatch: 
 
 
 def files(store: LanceStore) -> Iterator[Path]:
-    yield from sorted((Path(store.place) / "store.lance/rungwise.lists").rglob("*.*"))
+    yield from sorted((Path(store.place) / "store.lance/rungwise.mapped").rglob("*.*"))
 
 
 def asked(store: LanceStore) -> str:
@@ -267,9 +269,9 @@ def test_damaged_files_are_refused_or_find_rows_with_their_own_scores(store: Lan
 
 
 def test_damaged_lists_are_made_anew(store: LanceStore) -> None:
-    for name in ("vectors.npy", "lists.json", "sizes.npy"):
+    for name in ("vectors.npy", "rows.json", "sizes.npy"):
         (folder,) = folders(store)
-        path = Path(store.place) / "store.lance/rungwise.lists" / folder / name
+        path = Path(store.place) / "store.lance/rungwise.mapped" / folder / name
         path.write_bytes(bytes(255 - one for one in path.read_bytes()))
         assert asked(store)
         LanceStore.open(store.place, "store").compact(readers_may_lag=timedelta(milliseconds=1))

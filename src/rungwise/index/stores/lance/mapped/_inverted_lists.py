@@ -7,7 +7,7 @@ section IV). Its candidates are compared by their whole vectors by whoever asks.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -56,12 +56,10 @@ class Kept:
     """Rows that may be found.
 
     Attributes:
-        mask: (rows,) whether a row may be found.
         by_list: (lists,) their numbers.
-        bits: The same as ``mask``, packed as faiss takes it.
+        bits: (rows / 8,) a bit for each row, as faiss takes it.
     """
 
-    mask: NDArray[np.bool_]
     by_list: NDArray[np.int64]
     bits: NDArray[np.uint8]
 
@@ -148,7 +146,18 @@ class InvertedLists:
         if len(of_row) and not 0 <= of_row.min() <= of_row.max() < lists:
             raise ValueError("a row is in no inverted list; `rungwise index compact` makes them anew")
         by_list = np.bincount(of_row, minlength=lists)
-        return Kept(mask, by_list, np.packbits(mask, bitorder="little"))
+        return Kept(by_list, np.packbits(mask, bitorder="little"))
+
+    def without(self, kept: Kept | None, gone: NDArray[np.int64]) -> Kept:
+        """The same rows, all if None, without those at a few positions, which stay in the numbers of their lists."""
+        kept = self._all if kept is None else kept
+        bits = kept.bits.copy()
+        np.bitwise_and.at(bits, gone >> 3, ~(1 << (gone & 7)).astype(np.uint8))
+        return replace(kept, bits=bits)
+
+    @cached_property
+    def _all(self) -> Kept:
+        return self.kept(np.ones(len(self._arrays.list_of_row), bool))
 
     def near(self, query: Vectors, count: int, probes: int, least: int, kept: Kept | None = None) -> NDArray[np.int64]:
         """Positions of at most ``count`` rows near to a query, in rising order, by their codes.

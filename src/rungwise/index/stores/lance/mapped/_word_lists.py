@@ -1,0 +1,151 @@
+"""The rows whose text holds each word, in arrays, and the best of them by BM25.
+
+Of a frequent word no row is looked at that could not come among the best any more (MaxScore, Turtle and Flood 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rungwise.core.output import short_repr
+from rungwise.index.stores._base import Vectors
+from rungwise.index.stores._bm25 import LENGTH, SATURATION, rarity
+
+_FREQUENT = 4096
+"""Rows of a word from which on it pays to find out whether all of them must be looked at."""
+
+
+@dataclass(frozen=True)
+class WordArrays:
+    """Lists of words as arrays.
+
+    Attributes:
+        word_hashes: (words,) uint64 hashes of the words, rising.
+        word_ends: (words,) int64 ends of each word's rows among all.
+        word_rows: (entries,) int32 rows that hold a word, rising for each word.
+        word_times: (entries,) uint16 how often.
+        word_counts: (rows,) int32 numbers of words of each row's text.
+    """
+
+    word_hashes: NDArray[np.uint64]
+    word_ends: NDArray[np.int64]
+    word_rows: NDArray[np.int32]
+    word_times: NDArray[np.uint16]
+    word_counts: NDArray[np.int32]
+
+    __repr__ = short_repr
+
+
+def hashes_of(texts: Iterable[str]) -> NDArray[np.uint64]:
+    """(texts,) hashes of texts."""
+    return np.frombuffer(b"".join(blake2b(one.encode(), digest_size=8).digest() for one in texts), np.uint64)
+
+
+def word_lists(texts: Iterable[Sequence[str]]) -> WordArrays:
+    """Lists of the rows of each word; ``texts`` are the words of each row."""
+    number_of: dict[str, int] = {}
+    counts: list[int] = []
+    parts: list[NDArray[np.int32]] = []
+    some: list[int] = []
+    for words in texts:
+        counts.append(len(words))
+        some += [number_of.setdefault(word, len(number_of)) for word in words]
+        if len(some) > 1 << 16:
+            parts.append(np.array(some, np.int32))
+            some = []
+    numbers = np.concatenate([*parts, np.array(some, np.int32)])
+    hashes = hashes_of(number_of)
+    order = np.argsort(hashes)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    entries = place[numbers] * len(counts) + np.repeat(np.arange(len(counts)), counts)
+    entries, times = np.unique(entries, return_counts=True)
+    numbers, rows = np.divmod(entries, max(1, len(counts)))
+    return WordArrays(
+        hashes[order],
+        np.cumsum(np.bincount(numbers, minlength=len(order))).astype(np.int64),
+        rows.astype(np.int32),
+        np.minimum(times, np.iinfo(np.uint16).max).astype(np.uint16),
+        np.array(counts, np.int32),
+    )
+
+
+class WordLists:
+    """Search in lists of words: BM25 as :class:`~rungwise.index.stores._bm25.WordIndex` counts it.
+
+    Attributes:
+        texts: Number of rows whose text holds a word.
+        mean: Mean number of words of these.
+    """
+
+    def __init__(self, arrays: WordArrays) -> None:
+        self._arrays = arrays
+        self.texts = int(np.count_nonzero(arrays.word_counts))
+        self.mean = max(1.0, float(arrays.word_counts.sum()) / max(1, self.texts))
+
+    def bearers(self, word: str) -> int:
+        """Number of rows that hold a word."""
+        return len(self._of([word])[0][0])
+
+    def best(
+        self, words: Sequence[str], k: int, kept: NDArray[np.bool_] | None, later: int = 0
+    ) -> tuple[NDArray[np.int64], Vectors]:
+        """Positions and scores of the k rows that hold at least one of the words, best first.
+
+        Equal scores stand in the order of rows.
+
+        Args:
+            words: Different words.
+            k: Number of rows, at least 1.
+            kept: (rows,) whether a row may be found; all if None.
+            later: Number of texts elsewhere, among which words are rare as well.
+        """
+        found = [(rarity(self.texts + later, len(rows)), rows, times) for rows, times in self._of(words) if len(rows)]
+        found.sort(key=lambda one: -one[0])
+        # What the words from each on can add at most.
+        most = np.cumsum([0.0, *((SATURATION + 1) * one for one, _, _ in reversed(found))])[::-1]
+        scores = np.zeros(len(self._arrays.word_counts))
+        candidates, all_rows = np.empty(0, np.int64), True
+        for (rare, rows, times), can_add in zip(found, most, strict=False):
+            if all_rows and len(rows) > _FREQUENT:
+                there = scores[scores > 0]
+                bar = float(np.partition(there, -k)[-k]) if len(there) >= k else 0.0
+                if bar > can_add:
+                    all_rows, candidates = False, np.flatnonzero(scores >= bar - can_add)
+            if all_rows:
+                chosen = slice(None) if kept is None else np.flatnonzero(kept[rows])
+                at, often = rows[chosen], times[chosen]
+            else:
+                place = np.minimum(np.searchsorted(rows, candidates), len(rows) - 1)
+                same = rows[place] == candidates
+                at, often = candidates[same], times[place[same]]
+            scores[at] += rare * often * (SATURATION + 1) / (often + self._weights(at))
+        reached = np.flatnonzero(scores)
+        if len(reached) > k:  # the k best, and those that are as good as the last of them
+            reached = reached[scores[reached] >= np.partition(scores[reached], -k)[-k]]
+        best = reached[np.argsort(-scores[reached], kind="stable")][:k]
+        return best, scores[best].astype(np.float32)
+
+    def _weights(self, rows: NDArray[np.integer]) -> NDArray[np.float64]:
+        """(rows,) what the lengths of their texts weigh against how often a word stands there."""
+        lengths = self._arrays.word_counts[rows].astype(np.float64)
+        return np.asarray(SATURATION * (1 - LENGTH + LENGTH * lengths / self.mean))
+
+    def _of(self, words: Sequence[str]) -> list[tuple[NDArray[np.int32], NDArray[np.uint16]]]:
+        """Rows that hold each word, and how often."""
+        held, ends = self._arrays.word_hashes, self._arrays.word_ends
+        sought = hashes_of(words)
+        places = np.searchsorted(held, sought)
+        found = []
+        for place, one in zip(places.tolist(), sought, strict=True):
+            if place == len(held) or held[place] != one:
+                entries = slice(0, 0)
+            else:
+                entries = slice(int(ends[place - 1]) if place else 0, int(ends[place]))
+            found.append((self._arrays.word_rows[entries], self._arrays.word_times[entries]))
+        return found
