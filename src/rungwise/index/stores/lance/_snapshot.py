@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -37,11 +36,12 @@ class LanceSnapshot:
         label: Name of the table in messages.
         counting: Version, and name of the mapped files.
         before: An earlier version, most of whose rows are the same.
-        folder: Folder of its mapped files; None where it has none.
+        files: Its mapped files; None where it has none.
 
     Attributes:
         counting: Version, and name of the mapped files.
         rows: Rows of the version.
+        files: Mapped files of this version or another one; None where there are none.
         known: Rows in memory, of this version or an earlier one.
     """
 
@@ -51,7 +51,7 @@ class LanceSnapshot:
         label: str,
         counting: Counting,
         before: LanceSnapshot | None = None,
-        folder: Path | None = None,
+        files: MappedFiles | None = None,
     ) -> None:
         description, chosen = described(table, label)
         self.counting = counting
@@ -63,8 +63,8 @@ class LanceSnapshot:
             self._engines = "graph" if "hnsw" in kinds[0].lower() else "codes"
         self._chosen = chosen
         self.known: Held | None = before.known if before is not None else None
-        self._folder = folder
-        self._mapped: MappedRows | None = before._mapped if before is not None else None
+        self.files = files
+        self._mapped: MappedRows | None = before._mapped if before is not None and before.files is files else None
         self._is_mapped = False
         self._up_to_date = False
         self._holding = Lock()
@@ -72,8 +72,8 @@ class LanceSnapshot:
     @property
     def kind(self) -> IndexKind | None:
         """Kind of the approximate index; None where it has none."""
-        if (mapped := self.mapped) is not None:
-            return "lists" if mapped.files.lists is not None else None
+        if self.files is not None:
+            return "lists" if self.files.lists is not None else None
         return self._engines
 
     @property
@@ -138,15 +138,11 @@ class LanceSnapshot:
     @property
     def mapped(self) -> MappedRows | None:
         """Rows in mapped files, and those that were written later; None where there are no such files."""
-        if self._folder is None:
+        if self.files is None:
             return None
         with self._holding:
             if not self._is_mapped:
-                before = (
-                    self._mapped if self._mapped is not None and self._mapped.files.folder == self._folder else None
-                )
-                files = MappedFiles(self._folder) if before is None else before.files
-                self._mapped, self._is_mapped = MappedRows(files, self.rows, before), True
+                self._mapped, self._is_mapped = MappedRows(self.files, self.rows, self._mapped), True
             return self._mapped
 
     @property

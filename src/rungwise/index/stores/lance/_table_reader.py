@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from copy import copy
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from rungwise.core import UserError
+from rungwise.core import RungwiseWarning, UserError
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import Approximation
 from rungwise.index.stores._base import ROWS_AT_ONCE
@@ -14,6 +16,7 @@ from rungwise.index.stores.lance._snapshot import LanceSnapshot
 from rungwise.index.stores.lance._table_rows import TableRows
 from rungwise.index.stores.lance._tables import Tables
 from rungwise.index.stores.lance._version_file import Counting
+from rungwise.index.stores.lance.mapped import MappedFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,8 +86,24 @@ class TableReader:
             yield found
 
     def _newest(self, before: LanceSnapshot | None) -> LanceSnapshot:
-        # Files may be newer than the version: they know which of their rows are not in it.
-        mapped, table = self._tables.counting().mapped, self._tables.reading()
+        known = before.files if before is not None else None
+        while True:
+            # Files may be newer than the version: they know which of their rows are not in it.
+            name, table = self._tables.counting().mapped, self._tables.reading()
+            files = self._files(self._tables.mapped_folder(name), known)
+            # Others may have replaced the files in between, and removed these.
+            if files is not None or self._tables.counting().mapped == name:
+                break
         with self._tables.errors_in_one_line():
-            counting = Counting(int(table.version), mapped)
-            return LanceSnapshot(table, self._tables.label, counting, before, self._tables.mapped_folder(mapped))
+            return LanceSnapshot(table, self._tables.label, Counting(int(table.version), name), before, files)
+
+    def _files(self, folder: Path | None, known: MappedFiles | None) -> MappedFiles | None:
+        """The mapped files of a folder; None without one, and where they are damaged: then the table answers."""
+        if folder is None or (known is not None and known.folder == folder):
+            return known if folder is not None else None
+        try:
+            return MappedFiles(folder)
+        except UserError as error:
+            if folder.exists():
+                warnings.warn(f"{error}; until then all rows are asked of the table", RungwiseWarning, stacklevel=2)
+            return None

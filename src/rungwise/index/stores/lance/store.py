@@ -332,8 +332,8 @@ class LanceStore(Store):
                 f"{kept}: an index of near neighbours ({how}, refine {chosen.refine}) is faster than comparing all; of"
                 f" up to {chosen.flat:,} rows that pass a filter, all are compared"
             )
-        elif snapshot.mapped is not None or snapshot.in_memory:
-            place = "in memory" if snapshot.mapped is None else "in mapped files"
+        elif snapshot.files is not None or snapshot.in_memory:
+            place = "in memory" if snapshot.files is None else "in mapped files"
             why = f"{kept}: all are compared, {place}; an approximate index pays from {pays} on"
         else:
             why = f"{kept}: all are compared, which is slow; `rungwise index compact` makes an approximate index"

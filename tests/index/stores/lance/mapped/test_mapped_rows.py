@@ -8,6 +8,7 @@ Also tests rungwise.index.stores.lance.mapped._word_lists.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 from rungwise.core import UserError
-from rungwise.index import Condition, LanceStore, Where
+from rungwise.index import WORDS, Condition, LanceStore, Where
 from rungwise.index.stores.lance import store as lance
 from rungwise.index.stores.lance.mapped import _inverted_lists as inverted_lists
 from rungwise.similarity import Cosine, Inner, Similarity
@@ -42,9 +43,13 @@ def vectors(seed: int = 0, rows: int = ROWS) -> np.ndarray:
 def made(place: Path, similarity: Similarity | None = None, *, half: bool = False, length: float = 1) -> LanceStore:
     store = LanceStore.create(place, "store", DIMENSION, similarity or Cosine(), half=half)
     rows = vectors() * np.linspace(1, length, ROWS, dtype=np.float32)[:, None]
-    store.upsert(NAMES, rows, [{"n": row % 7, "hash": f"h{row}"} for row in range(ROWS)])
+    store.upsert(NAMES, rows, [record(row) for row in range(ROWS)])
     store.compact()
     return store
+
+
+def record(row: int) -> dict[str, object]:
+    return {"n": row % 7, "hash": f"h{row}", WORDS: f"{'dog' if row % 3 else 'cat'} number{row % 50}"}
 
 
 @pytest.fixture
@@ -231,18 +236,26 @@ def files(store: LanceStore) -> Iterator[Path]:
 
 
 def asked(store: LanceStore) -> str:
-    """What is said of searches in a store with damaged files; empty if they are answered, which must be right."""
-    queries, opened = vectors(1, 3), LanceStore.open(store.place, "store")
-    try:
-        answers = [setting(opened, flat=10).search(queries, 10, where) for where in (None, FILTERS["both"])]
-        opened.labelled(list(answers[0].ids[0]), "hash")
-    except UserError as error:
-        return str(error)
+    """What is said of searches in a store with damaged files; empty if nothing is. Answers must be right."""
+    queries, place = vectors(1, 3), {name: at for at, name in enumerate(NAMES)}
+    rows = vectors()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            opened = LanceStore.open(store.place, "store")
+            if opened.approximate_index is not None:
+                opened = setting(opened, flat=10)
+            answers = [opened.search(queries, 10, where) for where in (None, FILTERS["both"])]
+            known = opened.get(answers[0].ids[0])
+            words = opened.find_words("cat number9", 5)
+        except UserError as error:
+            return str(error)
     for found in answers:
-        rows = store.get([one for ids in found.ids for one in ids])
         for query, ids, scores in zip(queries, found.ids, found.scores, strict=True):
-            np.testing.assert_allclose(scores, [rows[one].vector @ query for one in ids], atol=1e-5)
-    return ""
+            np.testing.assert_allclose(scores, [rows[place[one]] @ query for one in ids], atol=1e-5)
+    assert {one: row.record for one, row in known.items()} == {one: record(place[one]) for one in answers[0].ids[0]}
+    assert all({"cat", "dog"} & own for own in words.words)
+    return " ".join(str(one.message) for one in caught)
 
 
 @pytest.mark.parametrize("damage", ["cut", "longer", "flip", "gone"])
@@ -259,11 +272,12 @@ def test_damaged_files_are_refused_or_find_rows_with_their_own_scores(store: Lan
             refused.append(path.name)
             assert "rungwise index compact" in said
             assert "\n" not in said
-        with pytest.raises(UserError):
+        with pytest.raises(UserError), warnings.catch_warnings(action="ignore"):
             LanceStore.open(store.place, "store").verified_files()
         path.write_bytes(before)
     answered = {path.name for path in paths} - set(refused)
     numbers = {"lengths.npy", "places.npy", "hashes.npy", "by_hash.npy", "codes.bin", "list_of_row.npy"}
+    numbers |= {f"word_{name}.npy" for name in ("hashes", "ends", "rows", "times", "counts")}
     more = {path.name for path in paths if path.suffix == ".npy"}
     assert answered <= {"flip": numbers, "longer": more}.get(damage, set()), answered
 
@@ -274,7 +288,8 @@ def test_damaged_lists_are_made_anew(store: LanceStore) -> None:
         path = Path(store.place) / "store.lance/rungwise.mapped" / folder / name
         path.write_bytes(bytes(255 - one for one in path.read_bytes()))
         assert asked(store)
-        LanceStore.open(store.place, "store").compact(readers_may_lag=timedelta(milliseconds=1))
+        with warnings.catch_warnings(action="ignore"):
+            LanceStore.open(store.place, "store").compact(readers_may_lag=timedelta(milliseconds=1))
         assert asked(store) == ""
         assert folders(store) != [folder]
         LanceStore.open(store.place, "store").verified_files()

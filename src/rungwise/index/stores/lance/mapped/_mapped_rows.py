@@ -90,23 +90,23 @@ class MappedRows:
         return list(found)
 
     def with_ids(self, keys: Sequence[str]) -> dict[str, Row]:
-        """Rows by ids in the engine's form, in the order asked; those of files are read from there."""
-        of_files, later = self._apart_by_id(keys)
+        """Rows by ids in the engine's form; the table is asked for those that do not stand in the files."""
+        of_files, others = self._apart_by_id(keys)
         positions = np.array(list(of_files.values()), np.int64)
         self.files.keys_at(positions)
         vectors, records = self.files.gathered(positions), self.files.records_at(positions)
         found = {key: Row(vectors[at], records[at]) for at, key in enumerate(of_files)}
-        return {**found, **self._rows.with_ids(later)} if later else found
+        return {**found, **self._rows.with_ids(others)} if others else found
 
     def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
         """Vectors and texts of an entry of the rows with ids in the engine's form."""
         return {key: label_of(row, entry) for key, row in self.with_ids(keys).items()}
 
     def _apart_by_id(self, keys: Sequence[str]) -> tuple[dict[str, int], list[str]]:
-        """Positions of the rows that stand in the files, by id, and the ids of those that do not."""
+        """Positions of the rows that stand in the files, by id, and the ids that the table is asked for."""
         at = self._positions_of(keys)
         of_files = {key: place for key, place in zip(keys, at.tolist(), strict=True) if 0 <= place < len(self.files)}
-        return of_files, [key for key, place in zip(keys, at.tolist(), strict=True) if place >= len(self.files)]
+        return of_files, [key for key in keys if key not in of_files]
 
     def by_words(
         self, words: str, k: int, where: Where | None, without: frozenset[str]
