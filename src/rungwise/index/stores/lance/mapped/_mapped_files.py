@@ -54,6 +54,8 @@ _COLUMNS = {
 _WORDS = ("word_hashes", "word_ends", "word_rows", "word_times", "word_counts")
 _LISTS = ("centroids", "ranges", "sizes")
 """Arrays of the inverted lists that are compared with their checksum whenever the files are opened."""
+_FOUND = 1 << 16
+"""Rows that were found and whose positions are remembered: a search asks for what it has found once more."""
 _Count = Annotated[int, Field(ge=0, le=1 << 48)]
 
 
@@ -142,6 +144,7 @@ class MappedFiles:
         self._hashes, self._by_hash = arrays["hashes"], arrays["by_hash"]
         self.words = WordLists(WordArrays(**{name: arrays[name] for name in _WORDS}))
         self._sealed = np.zeros(described.rows, bool)
+        self._found: dict[str, int] = {}
 
     def _lists(self, described: _Description, arrays: dict[str, NDArray[Any]]) -> InvertedLists:
         require_regular(self.folder / _CODES)
@@ -176,6 +179,9 @@ class MappedFiles:
         if not self._sealed[positions].all():
             self._require_sealed(keys, self.seals[positions], self._vectors[positions])
             self._sealed[positions] = True
+        if len(self._found) > _FOUND:
+            self._found = {}
+        self._found.update(zip(keys, positions.tolist(), strict=True))
         return keys
 
     def records_at(self, positions: NDArray[np.int64]) -> list[Record]:
@@ -186,10 +192,16 @@ class MappedFiles:
 
     def positions_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
         """(keys,) position of each id, in the engine's form; -1 where there is none."""
-        found = np.full(len(keys), -1, np.int64)
-        if not len(keys):
-            return found
-        hashes = hashes_of(keys)
+        known = self._found
+        found = np.array([known.get(key, -1) for key in keys], np.int64)
+        if (found < 0).any():
+            sought = np.flatnonzero(found < 0)
+            found[sought] = self._looked_up([keys[at] for at in sought.tolist()])
+        return found
+
+    def _looked_up(self, keys: Sequence[str]) -> NDArray[np.int64]:
+        """The same, by the hashes of the ids."""
+        found, hashes = np.full(len(keys), -1, np.int64), hashes_of(keys)
         low, high = (np.searchsorted(self._hashes, hashes, side) for side in ("left", "right"))
         first = np.clip(self._by_hash[np.minimum(low, len(self) - 1)], 0, len(self) - 1)
         for place, (key, there) in enumerate(zip(keys, self._keys.at(first), strict=True)):
@@ -214,14 +226,14 @@ class _Texts:
     """Texts that stand one after the other, by where each ends."""
 
     def __init__(self, data: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
-        self._data, self._ends = data, ends
+        self._data: memoryview = memoryview(data)  # type: ignore[arg-type]  # of which slices are made fastest
+        self._ends = ends
 
     def at(self, positions: NDArray[np.int64]) -> list[str]:
         """Texts at positions; of damaged files they are others, which their checksums tell."""
-        ends = self._ends[positions]
-        begins = np.where(positions > 0, self._ends[np.maximum(positions - 1, 0)], 0)
-        parts = zip(begins.tolist(), ends.tolist(), strict=True)
-        return [self._data[max(0, begin) : max(0, end)].tobytes().decode(errors="replace") for begin, end in parts]
+        ends = np.maximum(self._ends[positions], 0).tolist()
+        begins = np.where(positions > 0, np.maximum(self._ends[np.maximum(positions - 1, 0)], 0), 0).tolist()
+        return [str(self._data[begin:end], "utf-8", "replace") for begin, end in zip(begins, ends, strict=True)]
 
 
 def write_files(folder: Path, rows: TableRows, *, lists: bool) -> None:

@@ -16,6 +16,8 @@ from rungwise.core.output import short_repr
 from rungwise.index.stores._base import Vectors
 from rungwise.index.stores._bm25 import LENGTH, SATURATION, rarity
 
+_FEW = 16
+"""If at most one row in so many was looked at, sorting these costs less than going through all scores."""
 _FREQUENT = 4096
 """Rows of a word from which on it pays to find out whether all of them must be looked at."""
 
@@ -109,23 +111,24 @@ class WordLists:
         found.sort(key=lambda one: -one[0])
         # What the words from each on can add at most.
         most = np.cumsum([0.0, *((SATURATION + 1) * one for one, _, _ in reversed(found))])[::-1]
-        scores = np.zeros(len(self._arrays.word_counts))
+        scores, looked_at = np.zeros(len(self._arrays.word_counts)), list[NDArray[np.integer]]()
         candidates, all_rows = np.empty(0, np.int64), True
         for (rare, rows, times), can_add in zip(found, most, strict=False):
             if all_rows and len(rows) > _FREQUENT:
-                there = scores[scores > 0]
-                bar = float(np.partition(there, -k)[-k]) if len(there) >= k else 0.0
+                reached = _reached(scores, looked_at)
+                bar = float(np.partition(scores[reached], -k)[-k]) if len(reached) >= k else 0.0
                 if bar > can_add:
-                    all_rows, candidates = False, np.flatnonzero(scores >= bar - can_add)
+                    all_rows, candidates = False, reached[scores[reached] >= bar - can_add]
             if all_rows:
                 chosen = slice(None) if kept is None else np.flatnonzero(kept[rows])
                 at, often = rows[chosen], times[chosen]
+                looked_at.append(at)
             else:
                 place = np.minimum(np.searchsorted(rows, candidates), len(rows) - 1)
                 same = rows[place] == candidates
                 at, often = candidates[same], times[place[same]]
             scores[at] += rare * often * (SATURATION + 1) / (often + self._weights(at))
-        reached = np.flatnonzero(scores)
+        reached = candidates if not all_rows else _reached(scores, looked_at)
         if len(reached) > k:  # the k best, and those that are as good as the last of them
             reached = reached[scores[reached] >= np.partition(scores[reached], -k)[-k]]
         best = reached[np.argsort(-scores[reached], kind="stable")][:k]
@@ -149,3 +152,10 @@ class WordLists:
                 entries = slice(int(ends[place - 1]) if place else 0, int(ends[place]))
             found.append((self._arrays.word_rows[entries], self._arrays.word_times[entries]))
         return found
+
+
+def _reached(scores: Vectors | NDArray[np.float64], looked_at: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
+    """Rows with a score, rising, which are those that were looked at."""
+    if _FEW * sum(map(len, looked_at)) > len(scores):
+        return np.flatnonzero(scores)
+    return np.unique(np.concatenate([np.empty(0, np.int64), *looked_at]))
