@@ -17,7 +17,7 @@ That is 125,000 vectors of 512 numbers, which takes about 8 ms on two cores, and
 the table for each search takes more than ten times as long.
 """
 
-MAPPED_FROM_ROWS = 1000
+MAPPED_FROM_ROWS = 100
 """Rows from which on a table in a folder has mapped files; of fewer, the engine hands out soon what is asked for."""
 
 LISTS_PAY_FROM_BYTES = 64_000_000

@@ -43,7 +43,7 @@ from rungwise.index.stores._base import (
     checked_queries,
     checked_rows,
 )
-from rungwise.index.stores._bm25 import word_set, words_of
+from rungwise.index.stores._bm25 import words_of
 from rungwise.index.stores._column_counts import StoreCounts
 from rungwise.index.stores._engine_rows import ID, RECORD, SEAL_OF_RECORD, SEAL_OF_VECTOR, TEXT, VECTOR, to_engine
 from rungwise.index.stores._vector_files import damaged
@@ -214,7 +214,7 @@ class LanceStore(Store):
         check_k(k)
         sought = " ".join(words_of(words))
         keys, scores, texts = self._reader.answered(lambda snapshot: snapshot.by_words(sought, k, where))
-        return WordHits((ids_of(keys),), (scores,), tuple(word_set(text) for text in texts))
+        return WordHits((ids_of(keys),), (scores,), tuple(frozenset(text.split()) for text in texts))
 
     def get(self, ids: Sequence[str]) -> dict[str, Row]:
         """The rows with these ids, compared with their checksums."""

@@ -51,11 +51,13 @@ _COLUMNS = {
     SEAL_OF_RECORD: ("record_seals", np.int64),
 }
 """Columns of the table that are written as they are: the name and the type of each array."""
-_WORDS = ("word_hashes", "word_ends", "word_rows", "word_times", "word_counts")
+_WORDS = ("word_hashes", "word_ends", "word_rows", "word_weights")
 _LISTS = ("centroids", "ranges", "sizes")
 """Arrays of the inverted lists that are compared with their checksum whenever the files are opened."""
 _FOUND = 1 << 16
 """Rows that were found and whose positions are remembered: a search asks for what it has found once more."""
+_PARSED = 1 << 12
+"""Records that are remembered: the parts of one search ask for the same ones."""
 _Count = Annotated[int, Field(ge=0, le=1 << 48)]
 
 
@@ -72,8 +74,11 @@ class _Description:
     unit: bool
     id_bytes: _Count
     record_bytes: _Count
+    text_bytes: _Count
     words: _Count
     entries: _Count
+    texts: _Count
+    words_of_text: Annotated[float, Field(ge=1)]
     lists: _Count
     digest: str
 
@@ -83,17 +88,17 @@ class _Description:
         found: dict[str, tuple[Any, tuple[int, ...]]] = {
             "vectors": (np.float16 if self.half else np.float32, (self.rows, dimension)),
             **{name: (dtype, rows) for name, dtype in _COLUMNS.values()},
-            "id_ends": (np.int64, rows),
+            "sums": (np.uint64, rows),
+            **dict.fromkeys(("id_ends", "record_ends", "text_ends"), (np.int64, rows)),
             "ids": (np.uint8, (self.id_bytes,)),
-            "record_ends": (np.int64, rows),
             "records": (np.uint8, (self.record_bytes,)),
+            "texts": (np.uint8, (self.text_bytes,)),
             "hashes": (np.uint64, rows),
             "by_hash": (np.int64, rows),
             "word_hashes": (np.uint64, (self.words,)),
             "word_ends": (np.int64, (self.words,)),
             "word_rows": (np.int32, (self.entries,)),
-            "word_times": (np.uint16, (self.entries,)),
-            "word_counts": (np.int32, rows),
+            "word_weights": (np.float32, (self.entries,)),
         }
         if self.lists:
             found |= {
@@ -138,13 +143,15 @@ class MappedFiles:
         self.shape = described.rows, described.dimension
         self.table_version, self.unit = described.table_version, described.unit
         self.places, self.seals, self.record_seals = arrays["places"], arrays["seals"], arrays["record_seals"]
-        self._vectors, self._lengths = arrays["vectors"], arrays["lengths"]
+        self._vectors, self._lengths, self._sums = arrays["vectors"], arrays["lengths"], arrays["sums"]
         self._keys = _Texts(arrays["ids"], arrays["id_ends"])
         self._records = _Texts(arrays["records"], arrays["record_ends"])
+        self._texts = _Texts(arrays["texts"], arrays["text_ends"])
         self._hashes, self._by_hash = arrays["hashes"], arrays["by_hash"]
-        self.words = WordLists(WordArrays(**{name: arrays[name] for name in _WORDS}))
-        self._sealed = np.zeros(described.rows, bool)
+        words = {name: arrays[name] for name in _WORDS}
+        self.words = WordLists(WordArrays(**words, texts=described.texts, mean=described.words_of_text), described.rows)
         self._found: dict[str, int] = {}
+        self._parsed: dict[int, Record] = {}
 
     def _lists(self, described: _Description, arrays: dict[str, NDArray[Any]]) -> InvertedLists:
         require_regular(self.folder / _CODES)
@@ -174,21 +181,37 @@ class MappedFiles:
         return np.asarray(np.divide(1, self._lengths, out=np.zeros_like(self._lengths), where=self._lengths > 0))
 
     def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
-        """Ids, in the engine's form, at positions; ids and vectors are compared with their checksums the first time."""
-        keys = self._keys.at(positions)
-        if not self._sealed[positions].all():
-            self._require_sealed(keys, self.seals[positions], self._vectors[positions])
-            self._sealed[positions] = True
+        """Ids, in the engine's form, at positions; the vectors there are compared with their sums."""
+        keys, vectors = self._keys.at(positions), self._vectors[positions]
+        if (sums_of(vectors) != self._sums[positions]).any():
+            self._require_sealed(keys, self.seals[positions], vectors)
+            raise _damaged(self.folder, "a sum is not as it was written")
         if len(self._found) > _FOUND:
             self._found = {}
         self._found.update(zip(keys, positions.tolist(), strict=True))
         return keys
 
+    def vectors_at(self, positions: NDArray[np.int64]) -> Vectors:
+        """Vectors at positions; they and their ids are compared with their checksums."""
+        vectors = self._vectors[positions]
+        self._require_sealed(self._keys.at(positions), self.seals[positions], vectors)
+        return np.asarray(vectors, np.float32)
+
+    def texts_at(self, positions: NDArray[np.int64]) -> list[str]:
+        """Words of the texts at positions, with blanks between them."""
+        return self._texts.at(positions)
+
     def records_at(self, positions: NDArray[np.int64]) -> list[Record]:
-        """Records at positions, compared with their checksums."""
-        texts = self._records.at(positions)
-        self._require_sealed(self._keys.at(positions), self.record_seals[positions], texts)
-        return [json.loads(text) for text in texts]
+        """Records at positions, compared with their checksums; the last ones are remembered."""
+        known, asked = self._parsed, positions.tolist()
+        if missing := [at for at in asked if at not in known]:
+            at = np.array(missing, np.int64)
+            texts = self._records.at(at)
+            self._require_sealed(self._keys.at(at), self.record_seals[at], texts)
+            if len(known) > _PARSED:
+                self._parsed = known = {one: known[one] for one in asked if one in known}
+            known.update(zip(missing, map(json.loads, texts), strict=True))
+        return [known[at] for at in asked]
 
     def positions_of(self, keys: Sequence[str]) -> NDArray[np.int64]:
         """(keys,) position of each id, in the engine's form; -1 where there is none."""
@@ -264,10 +287,10 @@ def write_files(folder: Path, rows: TableRows, *, lists: bool) -> None:
             for name in (*_LISTS, "list_of_row"):
                 _write(folder, name, getattr(found, name))
             made, digest = len(found.sizes), digest_of_parts(getattr(found, name) for name in _LISTS)
-        id_bytes, record_bytes = (len(mapped(_path(folder, name))) for name in ("ids", "records"))
+        ids, records, texts = (len(mapped(_path(folder, name))) for name in ("ids", "records", "texts"))
         fields = _Description(
-            int(rows.table.version), len(keys), described.dimension, described.half, unit, id_bytes, record_bytes,
-            len(words.word_hashes), len(words.word_rows), made, digest,
+            int(rows.table.version), len(keys), described.dimension, described.half, unit, ids, records, texts,
+            len(words.word_hashes), len(words.word_rows), words.texts, words.mean, made, digest,
         )  # fmt: skip
         write_description(folder / _DESCRIPTION, {"format": _FORMAT, "version": _VERSION, **asdict(fields)})
 
@@ -283,26 +306,30 @@ def _written_rows(folder: Path, rows: TableRows, keys: list[str]) -> Iterator[li
 
         vectors = writer("vectors", (described.dimension,), np.float16 if described.half else np.float32)
         columns = {column: writer(name, (), dtype) for column, (name, dtype) in _COLUMNS.items()}
-        write_ids, write_records = (
-            _texts_writer(writer, one, many) for one, many in (("id", "ids"), ("record", "records"))
-        )
+        sums = writer("sums", (), np.uint64)
+        texts = {column: _texts_writer(writer, one) for column, one in ((ID, "id"), (RECORD, "record"), (TEXT, "text"))}
         for start in range(0, len(numbers), ROWS_AT_ONCE):
             found = rows.taken(numbers[start : start + ROWS_AT_ONCE], names)
-            vectors.append(rows.vectors(found))
+            stored = rows.vectors(found)
+            vectors.append(stored)
+            sums.append(sums_of(stored))
             for column, other in columns.items():
                 other.append(found[column].to_numpy())
-            own, records = found[ID].to_pylist(), found[RECORD].to_pylist()
-            write_ids(own)
-            write_records(records)
-            keys += own
+            for column, write in texts.items():
+                write(found[column].to_pylist())
+            keys += found[ID].to_pylist()
             for text in found[TEXT].to_pylist():
                 yield text.split()
 
 
-def _texts_writer(
-    writer: Callable[[str, tuple[int, ...], Any], NpyWriter], one: str, many: str
-) -> Callable[[list[str]], None]:
-    data, ends, end = writer(many, (), np.uint8), writer(f"{one}_ends", (), np.int64), 0
+def sums_of(vectors: NDArray[Any]) -> NDArray[np.uint64]:
+    """(rows,) sums of the bits of (rows, D) numbers, which tell damage and cost next to nothing."""
+    bits = np.ascontiguousarray(vectors).view(np.uint16 if vectors.dtype == np.float16 else np.uint32)
+    return np.asarray(bits.sum(axis=1, dtype=np.uint64))
+
+
+def _texts_writer(writer: Callable[[str, tuple[int, ...], Any], NpyWriter], name: str) -> Callable[[list[str]], None]:
+    data, ends, end = writer(f"{name}s", (), np.uint8), writer(f"{name}_ends", (), np.int64), 0
 
     def write(texts: list[str]) -> None:
         nonlocal end

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rungwise.core.compute import ROW_MULTIPLE
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import Approximation
-from rungwise.index.stores._base import WORDS, LabelledVector, Metric, Row, Vectors, label_of
+from rungwise.index.stores._base import LabelledVector, Metric, Row, Vectors, label_of
 from rungwise.index.stores._bm25 import WordIndex
 from rungwise.index.stores._engine_rows import SEQ, TEXT
 from rungwise.index.stores._scan import compare_all, compare_some
@@ -20,8 +20,8 @@ from rungwise.index.stores.lance.mapped._inverted_lists import Kept
 from rungwise.index.stores.lance.mapped._mapped_files import MappedFiles
 from rungwise.index.stores.lance.mapped._memory import Held, Listed
 
-COMPARED = 4096
-"""Candidates of one search that are compared by their whole vectors, which lie anywhere on the disk; or k, if more."""
+_REFINED = 256
+"""Most candidates beyond k that are compared by their whole vectors: of a large k, codes err near its end alone."""
 
 
 class MappedRows:
@@ -93,8 +93,7 @@ class MappedRows:
         """Rows by ids in the engine's form; the table is asked for those that do not stand in the files."""
         of_files, others = self._apart_by_id(keys)
         positions = np.array(list(of_files.values()), np.int64)
-        self.files.keys_at(positions)
-        vectors, records = self.files.gathered(positions), self.files.records_at(positions)
+        vectors, records = self.files.vectors_at(positions), self.files.records_at(positions)
         found = {key: Row(vectors[at], records[at]) for at, key in enumerate(of_files)}
         return {**found, **self._rows.with_ids(others)} if others else found
 
@@ -111,7 +110,7 @@ class MappedRows:
     def by_words(
         self, words: str, k: int, where: Where | None, without: frozenset[str]
     ) -> tuple[list[str], Vectors, list[str]]:
-        """Ids, in the engine's form, scores and texts of the k rows that fit words best by BM25.
+        """Ids, in the engine's form, scores and words of the k rows that fit words best by BM25.
 
         How rare a word is, the files say; rows that were written later are looked through.
         """
@@ -121,8 +120,7 @@ class MappedRows:
         later = [(str(at), text) for at, text in enumerate(self._later_texts) if kept is None or kept[of_files + at]]
         mask = None if kept is None else kept[:of_files]
         positions, scores = lists.best(sought, k, mask, len(later))
-        texts = [str(record.get(WORDS, "")) for record in self.files.records_at(positions)]
-        keys = self.files.keys_at(positions)
+        texts, keys = self.files.texts_at(positions), self.files.keys_at(positions)
         if not later:
             return keys, scores, texts
         index = WordIndex(later, lists.bearers, lists.texts + len(later), lists.mean)
@@ -196,7 +194,8 @@ class MappedRows:
             return None
         if len(gone):
             kept = lists.without(kept, gone)
-        count = max(k, min(-(-k * settings.refine // ROW_MULTIPLE) * ROW_MULTIPLE, COMPARED))
+        wanted = min(k * settings.refine, k + _REFINED)
+        count = max(k, -(-wanted // ROW_MULTIPLE) * ROW_MULTIPLE)
         found = lists.near(query, count, settings.probes, settings.flat, kept)
         return found if len(found) >= k else None
 

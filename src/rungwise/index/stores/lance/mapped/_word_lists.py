@@ -16,7 +16,7 @@ from rungwise.core.output import short_repr
 from rungwise.index.stores._base import Vectors
 from rungwise.index.stores._bm25 import LENGTH, SATURATION, rarity
 
-_FEW = 16
+_FEW = 64
 """If at most one row in so many was looked at, sorting these costs less than going through all scores."""
 _FREQUENT = 4096
 """Rows of a word from which on it pays to find out whether all of them must be looked at."""
@@ -30,15 +30,17 @@ class WordArrays:
         word_hashes: (words,) uint64 hashes of the words, rising.
         word_ends: (words,) int64 ends of each word's rows among all.
         word_rows: (entries,) int32 rows that hold a word, rising for each word.
-        word_times: (entries,) uint16 how often.
-        word_counts: (rows,) int32 numbers of words of each row's text.
+        word_weights: (entries,) float32 weight of the word in the row's text by BM25, without the word's rarity.
+        texts: Number of rows whose text holds a word.
+        mean: Mean number of words of these.
     """
 
     word_hashes: NDArray[np.uint64]
     word_ends: NDArray[np.int64]
     word_rows: NDArray[np.int32]
-    word_times: NDArray[np.uint16]
-    word_counts: NDArray[np.int32]
+    word_weights: NDArray[np.float32]
+    texts: int
+    mean: float
 
     __repr__ = short_repr
 
@@ -68,27 +70,36 @@ def word_lists(texts: Iterable[Sequence[str]]) -> WordArrays:
     entries = place[numbers] * len(counts) + np.repeat(np.arange(len(counts)), counts)
     entries, times = np.unique(entries, return_counts=True)
     numbers, rows = np.divmod(entries, max(1, len(counts)))
+    lengths = np.array(counts, np.float64)
+    bearing = int(np.count_nonzero(lengths))
+    mean = max(1.0, float(lengths.sum()) / max(1, bearing))
     return WordArrays(
         hashes[order],
         np.cumsum(np.bincount(numbers, minlength=len(order))).astype(np.int64),
         rows.astype(np.int32),
-        np.minimum(times, np.iinfo(np.uint16).max).astype(np.uint16),
-        np.array(counts, np.int32),
+        (times * (SATURATION + 1) / (times + SATURATION * (1 - LENGTH + LENGTH * lengths[rows] / mean))).astype(
+            np.float32
+        ),
+        bearing,
+        mean,
     )
 
 
 class WordLists:
     """Search in lists of words: BM25 as :class:`~rungwise.index.stores._bm25.WordIndex` counts it.
 
+    Args:
+        arrays: The lists.
+        rows: Number of rows.
+
     Attributes:
         texts: Number of rows whose text holds a word.
         mean: Mean number of words of these.
     """
 
-    def __init__(self, arrays: WordArrays) -> None:
-        self._arrays = arrays
-        self.texts = int(np.count_nonzero(arrays.word_counts))
-        self.mean = max(1.0, float(arrays.word_counts.sum()) / max(1, self.texts))
+    def __init__(self, arrays: WordArrays, rows: int) -> None:
+        self._arrays, self._number = arrays, rows
+        self.texts, self.mean = arrays.texts, arrays.mean
 
     def bearers(self, word: str) -> int:
         """Number of rows that hold a word."""
@@ -107,40 +118,37 @@ class WordLists:
             kept: (rows,) whether a row may be found; all if None.
             later: Number of texts elsewhere, among which words are rare as well.
         """
-        found = [(rarity(self.texts + later, len(rows)), rows, times) for rows, times in self._of(words) if len(rows)]
-        found.sort(key=lambda one: -one[0])
+        lists = [
+            (rarity(self.texts + later, len(rows)), rows, weights) for rows, weights in self._of(words) if len(rows)
+        ]
+        lists.sort(key=lambda one: -one[0])
         # What the words from each on can add at most.
-        most = np.cumsum([0.0, *((SATURATION + 1) * one for one, _, _ in reversed(found))])[::-1]
-        scores, looked_at = np.zeros(len(self._arrays.word_counts)), list[NDArray[np.integer]]()
-        candidates, all_rows = np.empty(0, np.int64), True
-        for (rare, rows, times), can_add in zip(found, most, strict=False):
-            if all_rows and len(rows) > _FREQUENT:
+        most = np.cumsum([0.0, *((SATURATION + 1) * one for one, _, _ in reversed(lists))])[::-1]
+        scores, looked_at = np.zeros(self._number, np.float32), list[NDArray[np.int32]]()
+        candidates: NDArray[np.int64] | None = None  # rows that may be among the best; None while any row may be
+        for (rare, rows, weights), can_add in zip(lists, most, strict=False):
+            if candidates is None and len(rows) > _FREQUENT:
                 reached = _reached(scores, looked_at)
                 bar = float(np.partition(scores[reached], -k)[-k]) if len(reached) >= k else 0.0
-                if bar > can_add:
-                    all_rows, candidates = False, reached[scores[reached] >= bar - can_add]
-            if all_rows:
-                chosen = slice(None) if kept is None else np.flatnonzero(kept[rows])
-                at, often = rows[chosen], times[chosen]
-                looked_at.append(at)
-            else:
+                candidates = reached[scores[reached] >= bar - can_add] if bar > can_add else None
+            if candidates is not None:
                 place = np.minimum(np.searchsorted(rows, candidates), len(rows) - 1)
                 same = rows[place] == candidates
-                at, often = candidates[same], times[place[same]]
-            scores[at] += rare * often * (SATURATION + 1) / (often + self._weights(at))
-        reached = candidates if not all_rows else _reached(scores, looked_at)
+                scores[candidates[same]] += np.float32(rare) * weights[place[same]]
+                continue
+            if kept is not None:
+                chosen = np.flatnonzero(kept[rows])
+                rows, weights = rows[chosen], weights[chosen]
+            scores[rows] += np.float32(rare) * weights
+            looked_at.append(rows)
+        reached = _reached(scores, looked_at) if candidates is None else candidates
         if len(reached) > k:  # the k best, and those that are as good as the last of them
             reached = reached[scores[reached] >= np.partition(scores[reached], -k)[-k]]
         best = reached[np.argsort(-scores[reached], kind="stable")][:k]
-        return best, scores[best].astype(np.float32)
+        return best, scores[best]
 
-    def _weights(self, rows: NDArray[np.integer]) -> NDArray[np.float64]:
-        """(rows,) what the lengths of their texts weigh against how often a word stands there."""
-        lengths = self._arrays.word_counts[rows].astype(np.float64)
-        return np.asarray(SATURATION * (1 - LENGTH + LENGTH * lengths / self.mean))
-
-    def _of(self, words: Sequence[str]) -> list[tuple[NDArray[np.int32], NDArray[np.uint16]]]:
-        """Rows that hold each word, and how often."""
+    def _of(self, words: Sequence[str]) -> list[tuple[NDArray[np.int32], NDArray[np.float32]]]:
+        """Rows that hold each word, and its weights in them."""
         held, ends = self._arrays.word_hashes, self._arrays.word_ends
         sought = hashes_of(words)
         places = np.searchsorted(held, sought)
@@ -150,12 +158,12 @@ class WordLists:
                 entries = slice(0, 0)
             else:
                 entries = slice(int(ends[place - 1]) if place else 0, int(ends[place]))
-            found.append((self._arrays.word_rows[entries], self._arrays.word_times[entries]))
+            found.append((self._arrays.word_rows[entries], self._arrays.word_weights[entries]))
         return found
 
 
-def _reached(scores: Vectors | NDArray[np.float64], looked_at: Sequence[NDArray[np.integer]]) -> NDArray[np.int64]:
+def _reached(scores: Vectors, looked_at: Sequence[NDArray[np.int32]]) -> NDArray[np.int64]:
     """Rows with a score, rising, which are those that were looked at."""
     if _FEW * sum(map(len, looked_at)) > len(scores):
         return np.flatnonzero(scores)
-    return np.unique(np.concatenate([np.empty(0, np.int64), *looked_at]))
+    return np.unique(np.concatenate([np.empty(0, np.int32), *looked_at])).astype(np.int64)
