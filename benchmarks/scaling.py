@@ -81,7 +81,7 @@ def keep_lists(rows: int, found: Mapping[str, Any]) -> None:
 
     if found["exact"]:
         sys.exit(f"{rows:,} rows are too few for inverted lists; give --rows 100000 or more, and lance")
-    memory = found["searching memory"] - found["memory before"]
+    memory = found["searching memory of its own"] - found["memory before"]
     rates = {
         "lists_search": found["ms a query"],
         "lists_vectors": found["processor ms a query"],
@@ -149,7 +149,7 @@ def searching(made: search_data.Made, kind: str) -> dict[str, Any]:
     from rungwise.index.stores.exact import ExactStore
     from rungwise.index.stores.lance.store import LanceStore
 
-    bare = status("VmHWM")
+    bare = status("RssAnon")
     store: Any = (
         LanceStore.open(made.folder / "lance", "pictures")
         if kind == "lance"
@@ -169,6 +169,7 @@ def searching(made: search_data.Made, kind: str) -> dict[str, Any]:
         "processor ms a query": 1000 * spent,
         "recall": right,
         "searching memory": status("VmHWM"),
+        "searching memory of its own": status("RssAnon"),
         "memory before": bare,
         "exact": store.about().exact,
     }

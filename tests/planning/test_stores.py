@@ -78,8 +78,8 @@ def test_fewer_numbers_of_a_vector_count_as_fewer_rows() -> None:
 )
 def test_lancedb_is_reckoned_with_the_lists_that_it_makes(rows: int, lists: bool) -> None:
     found = costs_of("lance", Need(rows), STORED)
-    of_lists = rows * (2048 + STORED["lists_disk"].value) if lists else 0.0
-    assert found.disk.value == pytest.approx(rows * (2048 + STORED["facts"].value) + of_lists)
+    of_lists = rows * STORED["lists_disk"].value if lists else 0.0
+    assert found.disk.value == pytest.approx(2 * rows * (2048 + STORED["facts"].value) + of_lists)
     used = {rate.what for rate in (*found.search.rates, *found.build.rates)}
     vectors = {rate.what for rate in sizes_of(STORED, "held_vectors")}
     assert bool(vectors & {rate.what for rate in found.searching[1].rates}) != lists

@@ -20,6 +20,8 @@ SLOWEST_MS = 100.0
 """Time of a search that a person does not notice; slower searches are better distributed over machines."""
 LONGEST_BUILD = 24.0
 """Hours of building above which an index is never up to date."""
+_COPIES = 2
+"""Places in which LanceDB's store in a folder has each row: the table, and the files that are mapped."""
 _GB = 1e9
 
 
@@ -75,16 +77,25 @@ class _Reckoning:
         found = self.rates[rate]
         return found.rows or self.need.pictures, found.dimension or self.need.numbers
 
-    def disk(self, more: float, formula: str, *rates: str, half: bool = False, remark: str = "") -> Quantity:
-        """Disk for vectors, metadata, and ``more``."""
+    def disk(
+        self, more: float, formula: str, *rates: str, half: bool = False, copies: int = 1, remark: str = ""
+    ) -> Quantity:
+        """Disk for vectors and metadata, so many times, and ``more``."""
         need, captions = self.need, self.need.rows - self.need.pictures
         vector, size = ("2 D", self.vector // 2) if half else ("4 D", self.vector)
-        beside = ["facts", "thumbnail"] if need.thumbnails else ["facts"]
-        each = size + sum(self[one] for one in beside)
-        value, whole = need.pictures * each, f"N x ({' + '.join([vector, *('{}' for _ in beside)])})"
+        beside = ["facts"]
+        value, whole = need.pictures * (size + self["facts"]), f"N x ({vector} + {{}})"
         if need.captions:
             value += captions * (size + self["caption"])
             whole, beside = f"{whole} + {need.captions:g} N x ({vector} + {{}})", [*beside, "caption"]
+        if copies > 1:
+            value, whole = (
+                copies * value,
+                f"{copies} x ({whole})" if need.captions else f"{copies} N x ({vector} + {{}})",
+            )
+        if need.thumbnails:
+            value += need.pictures * self["thumbnail"]
+            whole, beside = f"{whole} + N x {{}}", [*beside, "thumbnail"]
         return self._quantity("disk", value + more, "bytes", whole + formula, (*beside, *rates), None, remark)
 
     def served(self, rows: Growth, remark: str = "") -> Quantity:
@@ -198,7 +209,7 @@ def _lance(of: _Reckoning) -> StoreCosts:
     search = growth(of.rates, "held_search", n * as_usual)
     return of.on_one_machine(
         "lance",
-        of.disk(0, "", half=of.need.half, remark=compacting),
+        of.disk(0, "", half=of.need.half, copies=_COPIES, remark=compacting),
         of.served(growth(of.rates, "held_memory", r * as_usual)),
         Quantity("one search", search.value, "ms", search.formula, search.rates, round(n * as_usual), d),
         of.build(r / of["lance_insert"], "R / {}", "lance_insert"),
@@ -209,7 +220,6 @@ def _lance(of: _Reckoning) -> StoreCosts:
 def _lance_with_lists(of: _Reckoning, largest: int, compacting: str) -> StoreCosts:
     r, d = of.need.rows, of.need.numbers
     (_, d_kept), (n_made, d_made) = of.measured_with("lists_disk"), of.measured_with("lists_build")
-    copies, copy = (r * of.vector / 2, "R x 2 D") if of.need.half else (r * of.vector, "R x 4 D")
     as_usual = d / USUAL_DIMENSIONS
     pictures, rows = of.need.pictures * as_usual, r * as_usual
     slower = max(1.0, largest / n_made) ** 0.5  # lists and their rows grow with the root of the rows
@@ -217,15 +227,16 @@ def _lance_with_lists(of: _Reckoning, largest: int, compacting: str) -> StoreCos
     return of.on_one_machine(
         "lance",
         of.disk(
-            copies + r * of["lists_disk"] * d / d_kept,
-            f" + {copy} + R x {{}} x D / {d_kept}",
+            r * of["lists_disk"] * d / d_kept,
+            f" + R x {{}} x D / {d_kept}",
             "lists_disk",
             half=of.need.half,
+            copies=_COPIES,
             remark=compacting,
         ),
         of.served(
             growth(of.rates, "lists_memory", rows),
-            "vectors and codes are mapped; whether it keeps up where the system caches few of them is not measured",
+            "mapped files take what is free besides; whether it keeps up where little is free is not measured",
         ),
         Quantity("one search", search.value, "ms", search.formula, search.rates, round(pictures), d),
         of.build(
