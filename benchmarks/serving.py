@@ -17,7 +17,8 @@ of texts were slow, misspelt parameters, and requests that no client should send
 that endures must show: the latency of the visitors' searches, errors, how strangers were refused, memory, tracebacks.
 
 The part ``queries`` has no bombs. One client, then fifty, ask for one text after the other. The server encodes the
-texts that wait together, then for comparison one at a time (``--limits.queries-together 1``).
+texts that wait together, then for comparison one at a time (``--limits.queries-together 1``). The processor time of
+those who ask stands beside the server's, as they share the cores.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from rich.console import Console
 from rich.table import Table
 
 import clients
-from measuring import alone, status
+from measuring import Rows, alone, needs, status
 
 PARTS = ("queries", "load", "hostile")
 SIDES = (13370, 8000)
@@ -58,7 +59,6 @@ PICTURES = 4
 """Of an answer, at which a visitor looks."""
 MB = 2**20
 VECTORS_ALONE = "/search?words=off&fold=false&k=24&q="
-EARLIER = "/api/search?k=24&q="
 
 
 @dataclass(frozen=True)
@@ -279,14 +279,17 @@ def show_queries(console: Console, folder: Path, asked: argparse.Namespace) -> N
     ]
     if asked.beside:
         ways += [
-            Way("one client, the earlier rungwise", 1, EARLIER, asked.beside),
-            Way(f"{asked.clients} clients, the earlier rungwise", asked.clients, EARLIER, asked.beside),
+            Way("one client, the earlier rungwise", 1, beside=asked.beside),
+            Way(f"{asked.clients} clients, the earlier rungwise", asked.clients, beside=asked.beside),
+            Way(
+                f"{asked.clients} clients, the earlier rungwise, vectors alone",
+                asked.clients,
+                VECTORS_ALONE,
+                asked.beside,
+            ),
         ]
-    table = Table(title=f"GET /search, the next as soon as the last is answered, {asked.seconds:g} s each")
-    for column in ("", "queries/s", "p50, ms", "p99, ms", "processor, ms a query", "errors"):
-        table.add_column(column, justify="left" if not column else "right")
-    for column in ("memory at first, MB", "at the end", "highest"):
-        table.add_column(column, justify="right")
+    console.print(f"GET /search, the next as soon as the last is answered, {asked.seconds:g} s each")
+    rows = Rows(asked.out)
     for way in ways:
         index = folder / f"{'earlier' if way.beside else 'this'}-index"
         variables = environment(way.beside, folder)
@@ -299,24 +302,28 @@ def show_queries(console: Console, folder: Path, asked: argparse.Namespace) -> N
             ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool,
         ):
             pool.submit(clients.visit, port, way.clients, 3.0, queries, search=way.search).result()  # what loads late
-            used, sizes = processor(server), [resident(server)]
+            (asking,) = pool._processes
+            used, spent, sizes = processor(server), processor(asking), [resident(server)]
             visiting = pool.submit(clients.visit, port, way.clients, asked.seconds, queries, search=way.search)
             while not visiting.done():
                 time.sleep(0.5)
                 sizes.append(resident(server))
             visits = visiting.result()
-            used = processor(server) - used
+            used, spent = processor(server) - used, processor(asking) - spent
         latencies = [1000 * visit.latency for visit in visits]
-        table.add_row(
-            way.name,
-            f"{len(visits) / asked.seconds:.0f}",
-            f"{statistics.median(latencies):.1f}",
-            f"{share(latencies, 0.99):.1f}",
-            f"{1000 * used / len(visits):.1f}",
-            str(sum(bool(visit.outcome) for visit in visits)),
-            *(f"{size:.0f}" for size in (sizes[0], sizes[-1], max(sizes))),
+        rows.add(
+            way=way.name,
+            queries_a_second=round(len(visits) / asked.seconds, 1),
+            p50_ms=statistics.median(latencies),
+            p99_ms=share(latencies, 0.99),
+            server_ms=1000 * used / len(visits),
+            clients_ms=1000 * spent / len(visits),
+            share_of_clients=round(spent / (spent + used), 3),
+            errors=sum(bool(visit.outcome) for visit in visits),
+            memory_first_MB=round(sizes[0]),
+            memory_last_MB=round(sizes[-1]),
+            memory_most_MB=round(max(sizes)),
         )
-    console.print(table)
 
 
 def show_load(console: Console, made: Made, asked: argparse.Namespace, *, hostile: bool) -> None:
@@ -405,6 +412,7 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; none is all")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each row of queries")
     parser.add_argument("--minutes", type=float, default=10.0, help="of load, and of hostile")
+    parser.add_argument("--out", type=Path, help="file to which each row of queries is appended, as a line of JSON")
     parser.add_argument("--clients", type=int, default=50, help="visitors")
     parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="of an earlier rungwise, for queries")
     parser.add_argument("--model", type=Path, help="of queries; a small one with random weights unless given")
@@ -413,6 +421,7 @@ def main() -> None:
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
+    needs(fastapi="rungwise[serve]", uvicorn="rungwise[serve]", lancedb="rungwise[serve]")
     console = Console(width=150)
     with tempfile.TemporaryDirectory() as folder:
         parts = asked.parts or PARTS

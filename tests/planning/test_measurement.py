@@ -90,7 +90,7 @@ def test_an_index_that_is_there_is_searched_at_its_size(tmp_path: Path) -> None:
     ("kind", "exact", "pictures", "replaced"),
     [
         ("exact", True, 5_000, {"held_search", "held_vectors"}),
-        ("lance", True, 100_000, {"held_search", "held_vectors"}),
+        ("lance", True, 20_000, {"held_search", "held_vectors"}),
         ("lance", False, 10**6, {"lists_search", "lists_vectors"}),
         ("milvus", False, 200_000, {"milvus_search"}),
     ],

@@ -34,7 +34,7 @@ def without_rows() -> float:
 
 
 def test_at_a_measured_size_a_plan_says_what_was_measured() -> None:
-    n, captions = 100_000, 40_000
+    n, captions = 20_000, 8_000
     found = costs_of("lance", Need(n, captions=captions / n, model="quick"), STORED)
     rows = n + captions
     model = STORED["torch_process"].value + STORED["torch_weights"].value * STORED["weights of quick"].value
@@ -68,9 +68,11 @@ def test_machines_grow_with_searches_and_with_rows() -> None:
 
 
 def test_fewer_numbers_of_a_vector_count_as_fewer_rows() -> None:
-    half = costs_of("lance", Need(100_000, dimension=256), STORED)
-    assert half.search.value == growth(STORED, "held_search", 50_000).value
-    assert half.searching[1].value == growth(STORED, "held_vectors", 50_000).value
+    half = costs_of("lance", Need(40_000, dimension=256), STORED)
+    assert half.search.value == growth(STORED, "held_search", 20_000).value
+    assert half.searching[1].value == growth(STORED, "held_vectors", 20_000).value
+    large = costs_of("lance", Need(400_000, dimension=256), STORED)
+    assert large.search.value == growth(STORED, "lists_search", 200_000).value
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,8 @@ def test_a_place_without_an_index_is_refused(tmp_path: Path, capsys: pytest.Capt
 @pytest.fixture
 def approximate(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An index of LanceDB with an approximate index, though it is small."""
-    monkeypatch.setattr(lance, "PAYS_FROM_BYTES", 1)
+    monkeypatch.setattr(lance, "MAPPED_FROM_ROWS", 1)
+    monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1)
     model = load_dual_encoder(str(made / "model"), "cpu")
     Index.build(read(made / "scenes"), model, tmp_path / "index", store="lance").compact()
     return tmp_path / "index"
@@ -164,7 +165,7 @@ def test_an_approximate_index_is_compared_tuned_and_keeps_what_was_chosen(
     assert "kept" in error
     index = Index.open(approximate).picture_store.approximate_index
     assert index is not None
-    assert (index.settings.ef, index.settings.refine) == (chosen["ef"], chosen["refine"])
+    assert (index.settings.probes, index.settings.refine) == (chosen["probes"], chosen["refine"])
 
 
 def test_a_table_of_settings_is_printed(approximate: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,7 +185,7 @@ def test_the_setting_that_stays_is_marked_as_both(
     assert index is not None
     before = index.settings
     stays, slower = (
-        Trial(one, 100.0, 0.0, Latency(ms, ms)) for one, ms in ((before, 1.0), (replace(before, ef=999), 2.0))
+        Trial(one, 100.0, 0.0, Latency(ms, ms)) for one, ms in ((before, 1.0), (replace(before, probes=999), 2.0))
     )
     monkeypatch.setattr(tuning, "tune", lambda *_, **__: Tuning((stays, slower), before, "recall", 0.001, stays))
     code, out, error = said(capsys, [str(approximate), "--number", "3", "--tune"])

@@ -30,7 +30,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rungwise.core import UserError
-from rungwise.index import Both, Condition, Either, LanceStore, Store, Where
+from rungwise.index import WORDS, Both, Condition, Either, LanceStore, Store, Where
 from rungwise.index.filters import Expression
 from rungwise.index.stores import ApproximateIndex, Approximation
 from rungwise.index.stores._approximation import usual
@@ -219,6 +219,20 @@ def test_rows_that_are_added_are_not_copied_with_all_others(tmp_path: Path) -> N
         one.upsert(["newer", "3"], rows(2, 4))
     assert store.search(rows(3, 4), 60).ids == model.search(rows(3, 4), 60).ids
     assert len(first) == 50
+
+
+@pytest.mark.parametrize("at_hand", ["memory", "files", "lists"])
+def test_any_number_of_ids_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_hand: str) -> None:
+    monkeypatch.setattr(lance, "MAPPED_FROM_ROWS", 10**6 if at_hand == "memory" else 1)
+    monkeypatch.setattr(lance, "LISTS_PAY_FROM_BYTES", 1 if at_hand == "lists" else 10**9)
+    store = LanceStore.create(tmp_path, "many", 4, Cosine())
+    names = [f"r{row}" for row in range(2000)]
+    store.upsert(names, rows(2000, 4), [{WORDS: "dog"}] * 2000)
+    store.compact()
+    for count in (999, 1001, 1995):
+        left = Where(without=frozenset(names[:count]))
+        assert set(store.search(rows(1, 4), 3, left).ids[0]) <= set(names[count:])
+        assert set(store.find_words("dog", 3, left).ids[0]) <= set(names[count:])
 
 
 def test_settings_of_the_approximate_index_are_stored(store: LanceStore, monkeypatch: pytest.MonkeyPatch) -> None:

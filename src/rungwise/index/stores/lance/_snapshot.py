@@ -13,7 +13,7 @@ import numpy as np
 from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import HELD_BYTES, Approximation, IndexKind, partitions_of, usual
 from rungwise.index.stores._base import LabelledVector, Metric, Row, Vectors
-from rungwise.index.stores._engine_rows import VECTOR
+from rungwise.index.stores._engine_rows import VECTOR, to_engine
 from rungwise.index.stores._scan import compare_all
 from rungwise.index.stores.lance._description import described
 from rungwise.index.stores.lance._engine_search import EngineSearch
@@ -92,16 +92,16 @@ class LanceSnapshot:
         self, queries: Vectors, k: int, where: Where | None, metric: Metric | None, exact: bool
     ) -> list[tuple[list[str], Vectors]]:
         """Ids, in the engine's form, and scores of the k rows most alike to each of (queries, D)."""
-        chosen, description = self.rows.filter(where), self.rows.description
+        chosen, without, description = self.rows.filter(where), _left_out(where), self.rows.description
         if chosen.only is False or not len(self.rows):
             return [([], np.empty(0, np.float32))] * len(queries)
         if (mapped := self.mapped) is not None and mapped.files.lists is not None and not exact:
-            answers = [mapped.nearest(query, k, metric, where, chosen.without, self.approximation) for query in queries]
+            answers = [mapped.nearest(query, k, metric, where, without, self.approximation) for query in queries]
             return [(mapped.keys_at(places), found) for places, found in answers]
         at_hand = mapped if mapped is not None else self._held if self.in_memory else None
         if at_hand is not None or (len(queries) >= _MANY and (exact or self.kind is None)):
             rows = at_hand if at_hand is not None else StreamedTable(self.rows, self.rows.in_order(where))
-            kept = None if at_hand is None else at_hand.kept(where, chosen.without)
+            kept = None if at_hand is None else at_hand.kept(where, without)
             positions, scores = compare_all(rows, queries, k, description.similarity, description.side, metric, kept)
             return [(rows.keys_at(places), found) for places, found in zip(positions, scores, strict=True)]
         best = [self._nearest(query, k, chosen, cosine=metric == "cosine", exact=exact) for query in queries]
@@ -111,10 +111,9 @@ class LanceSnapshot:
 
     def by_words(self, words: str, k: int, where: Where | None) -> tuple[list[str], Vectors, list[str]]:
         """Ids, in the engine's form, scores and words of the k rows that fit words best by BM25."""
-        chosen = self.rows.filter(where)
         if (mapped := self.mapped) is not None:
-            return mapped.by_words(words, k, where, chosen.without)
-        return self._engine.by_words(words, k, chosen)
+            return mapped.by_words(words, k, where, _left_out(where))
+        return self._engine.by_words(words, k, self.rows.filter(where))
 
     def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
         """Vectors and texts of an entry of the rows with ids in the engine's form: from memory where they are there."""
@@ -177,3 +176,8 @@ class LanceSnapshot:
             return self.approximation
         probes = self.approximation.probes * len(self.rows) // max(1, passing)
         return replace(self.approximation, probes=max(1, min(probes, partitions_of(len(self.rows)))))
+
+
+def _left_out(where: Where | None) -> frozenset[str]:
+    """Ids, in the engine's form, that a filter leaves out."""
+    return frozenset() if where is None else frozenset(map(to_engine, where.without))

@@ -160,9 +160,12 @@ class MappedFiles:
             raise _damaged(self.folder, "its content is not what was written: the checksums differ")
         if size != code_bytes(described.rows, described.dimension) or sizes.min() < 0 or sizes.sum() != described.rows:
             raise _damaged(self.folder, "its files do not fit each other")
-        return InvertedLists(
-            ListArrays(**{name: arrays[name] for name in (*_LISTS, "list_of_row")}), self.folder / _CODES
-        )
+        try:
+            return InvertedLists(
+                ListArrays(**{name: arrays[name] for name in (*_LISTS, "list_of_row")}), self.folder / _CODES
+            )
+        except RuntimeError as error:  # of faiss
+            raise _damaged(self.folder / _CODES, "it cannot be mapped") from error
 
     def __len__(self) -> int:
         return self.shape[0]

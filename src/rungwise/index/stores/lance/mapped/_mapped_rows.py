@@ -20,6 +20,8 @@ from rungwise.index.stores.lance.mapped._inverted_lists import Kept
 from rungwise.index.stores.lance.mapped._mapped_files import MappedFiles
 from rungwise.index.stores.lance.mapped._memory import Held, Listed
 
+_FILTERS = 16
+"""Filters of which it is remembered which rows pass."""
 _REFINED = 256
 """Most candidates beyond k that are compared by their whole vectors: of a large k, codes err near its end alone."""
 
@@ -51,8 +53,8 @@ class MappedRows:
         self._later_numbers = listed.numbers
         self.shape = len(files) + len(self._later), files.shape[1]
         self.changed = len(self._later) + (0 if self._there is None else int((~self._there).sum()))
-        self._passing = lru_cache(maxsize=32)(self._looked_up)
-        self._packed = lru_cache(maxsize=32)(self._pack)
+        self._passing = lru_cache(maxsize=_FILTERS)(self._looked_up)
+        self._packed = lru_cache(maxsize=_FILTERS)(self._pack)
 
     def __len__(self) -> int:
         return self.shape[0]
