@@ -119,8 +119,13 @@ class ExactSnapshot:
 
     def at(self, position: int) -> tuple[Segment, int]:
         """The part that holds a position, and the row in it."""
+        number, row = self.place(position)
+        return self.parts[number], row
+
+    def place(self, position: int) -> tuple[int, int]:
+        """The number of the part that holds a position, and the row in it."""
         number = bisect_right(self._starts, position) - 1
-        return self.parts[number], position - self._starts[number]
+        return number, position - self._starts[number]
 
     def ids_at(self, positions: Sequence[int]) -> tuple[str, ...]:
         """Ids at positions."""

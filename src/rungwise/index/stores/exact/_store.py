@@ -25,6 +25,7 @@ from rungwise.index.filters import Where
 from rungwise.index.stores._base import (
     ROWS_AT_ONCE,
     WORDS,
+    LabelledVector,
     Metric,
     Record,
     Row,
@@ -149,6 +150,18 @@ class ExactStore(Store):
                 # A row of the plain array: one of a memory-mapped array costs ten times as much.
                 rows[one] = Row(np.asarray(part.vectors)[row].copy(), part.records[row])
         return rows
+
+    def labelled(self, ids: Sequence[str], column: str) -> dict[str, LabelledVector]:
+        """Vectors and texts of a column; the vectors are not copied."""
+        snapshot, found = self.snapshot, {}
+        plain = [np.asarray(part.vectors) for part in snapshot.parts]
+        positions, parts = snapshot.positions, snapshot.parts
+        for one in ids:
+            if (position := positions.get(one)) is not None:
+                number, row = snapshot.place(position)
+                label = parts[number].records[row].get(column)
+                found[one] = LabelledVector(plain[number][row], label if isinstance(label, str) else None)
+        return found
 
     def count(self, where: Where | None = None) -> int:
         """Number of rows, or of those that fulfil ``where``."""

@@ -185,14 +185,20 @@ class MappedFiles:
 
     def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
         """Ids, in the engine's form, at positions; the vectors there are compared with their sums."""
-        keys, vectors = self._keys.at(positions), self._vectors[positions]
-        if (sums_of(vectors) != self._sums[positions]).any():
-            self._require_sealed(keys, self.seals[positions], vectors)
-            raise _damaged(self.folder, "a sum is not as it was written")
+        keys = self._keys.at(positions)
+        self.summed(positions)
         if len(self._found) > _FOUND:
             self._found = {}
         self._found.update(zip(keys, positions.tolist(), strict=True))
         return keys
+
+    def summed(self, positions: NDArray[np.int64]) -> Vectors:
+        """Vectors at positions, compared with their sums, which takes less time than with their checksums."""
+        vectors = self._vectors[positions]
+        if (sums_of(vectors) != self._sums[positions]).any():
+            self._require_sealed(self._keys.at(positions), self.seals[positions], vectors)
+            raise _damaged(self.folder, "a sum is not as it was written")
+        return np.asarray(vectors, np.float32)
 
     def vectors_at(self, positions: NDArray[np.int64]) -> Vectors:
         """Vectors at positions; they and their ids are compared with their checksums."""

@@ -101,7 +101,11 @@ class MappedRows:
 
     def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
         """Vectors and texts of an entry of the rows with ids in the engine's form."""
-        return {key: label_of(row, entry) for key, row in self.with_ids(keys).items()}
+        of_files, others = self._apart_by_id(keys)
+        positions = np.array(list(of_files.values()), np.int64)
+        vectors, records = self.files.summed(positions), self.files.records_at(positions)
+        found = {key: label_of(Row(vectors[at], records[at]), entry) for at, key in enumerate(of_files)}
+        return {**found, **self._rows.labelled(others, entry)} if others else found
 
     def _apart_by_id(self, keys: Sequence[str]) -> tuple[dict[str, int], list[str]]:
         """Positions of the rows that stand in the files, by id, and the ids that the table is asked for."""
