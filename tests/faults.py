@@ -192,7 +192,11 @@ FAULTS = (
         "return (found < wanted) & _present(column, kind)",
         "return (found <= wanted) & _present(column, kind)",
     ),
-    Fault("index/search/_diversity.py", "to_firsts.any(axis=1).tolist() if before", "to_firsts.all(axis=1).tolist() if before"),
+    Fault(
+        "index/search/_diversity.py",
+        "to_firsts.any(axis=1).tolist() if before",
+        "to_firsts.all(axis=1).tolist() if before",
+    ),
     Fault("index/cutoff/_calibration.py", "if store.count() > len(names):", "if store.count() < len(names):"),
     Fault("quality/_queries.py", "if len(names) <= number:", "if len(names) < 0:"),
     Fault("quality/_check.py", "if one not in right and score >= bar", "if one not in right"),
