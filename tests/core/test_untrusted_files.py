@@ -255,7 +255,7 @@ WITHOUT_A_DOOR = {
     "rungwise.integrations.mteb._mteb_models.load_mteb": "mteb's own loader; its files were looked through for code",
     "rungwise.integrations.trec._by_ranx": "ranx's own reader of the text files that a caller names",
     "rungwise.runs.study._machines._name_of": "what the system says of its processor",
-    "rungwise.index.stores.lance._version_file.VersionFile.acknowledge": OWN_WORK,
+    "rungwise.index.stores.lance._version_file.VersionFile._digests": OWN_WORK,
     "rungwise.index.stores.lance._version_file.VersionFile.sizes": "seeks names in a list that was compared",
     "rungwise.index.layout.location.at_hand": OWN_WORK,
     "rungwise.language.scene_graphs.chunking.fingerprint": OF_THE_PACKAGE,

@@ -129,7 +129,7 @@ class LanceSnapshot:
     def in_memory(self) -> bool:
         """Whether all vectors are held in memory and compared there."""
         return (
-            self.mapped is None
+            self.files is None
             and self._engines is None
             and 4 * len(self.rows) * self.rows.description.dimension <= HELD_BYTES
         )

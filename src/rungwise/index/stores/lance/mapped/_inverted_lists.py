@@ -28,7 +28,7 @@ _LEARNT_OF_LIST, _ROUNDS = 20, 8
 _BLOCK = 1 << 16
 _OF_ID = 8
 """Bytes of the position that stands beside each code."""
-UNDER_FILTER = 2
+_UNDER_FILTER = 2
 """Under a filter so many times as many lists are looked into: near lists may hold none of the rows that pass."""
 
 
@@ -183,7 +183,7 @@ class InvertedLists:
         sizes = self._arrays.sizes
         if kept is None and probes * int(sizes.sum()) >= 2 * count * len(sizes):
             return min(len(sizes), probes)
-        by_list, wanted, rows = (sizes, probes, count) if kept is None else (kept.by_list, UNDER_FILTER * probes, least)
+        by_list, wanted, rows = (sizes, probes, count) if kept is None else (kept.by_list, _UNDER_FILTER * probes, least)
         held = by_list[np.argsort(-(self._arrays.centroids @ query))]
         enough = max(np.searchsorted(np.cumsum(held > 0), wanted), np.searchsorted(np.cumsum(held), max(rows, count)))
         return min(len(sizes), int(enough) + 1)
