@@ -78,7 +78,7 @@ def plan(need: Need, rates: Rates = STORED) -> Plan:
     >>> small.store, large.store
     ('lance', 'milvus')
     >>> small["disk"].said
-    '27 MB'
+    '54 MB'
     >>> [doubt for doubt in large["disk"].doubts if doubt.startswith("extrapolated")]
     ['extrapolated from 300 k rows']
     """
