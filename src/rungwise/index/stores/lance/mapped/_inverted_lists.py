@@ -183,7 +183,9 @@ class InvertedLists:
         sizes = self._arrays.sizes
         if kept is None and probes * int(sizes.sum()) >= 2 * count * len(sizes):
             return min(len(sizes), probes)
-        by_list, wanted, rows = (sizes, probes, count) if kept is None else (kept.by_list, _UNDER_FILTER * probes, least)
+        by_list, wanted, rows = (
+            (sizes, probes, count) if kept is None else (kept.by_list, _UNDER_FILTER * probes, least)
+        )
         held = by_list[np.argsort(-(self._arrays.centroids @ query))]
         enough = max(np.searchsorted(np.cumsum(held > 0), wanted), np.searchsorted(np.cumsum(held), max(rows, count)))
         return min(len(sizes), int(enough) + 1)
