@@ -257,9 +257,7 @@ def faiss_flat(made: Made, rows: Rows) -> Engine:
     for _, vectors in made.blocks():
         index.add(vectors)
     took, memory = time.perf_counter() - start, status("VmHWM")
-    found = measured(
-        made, rows, "faiss flat", _in_faiss(made, index, lambda **options: faiss.SearchParameters(**options)), ""
-    )
+    found = measured(made, rows, "faiss flat", _in_faiss(made, index, faiss.SearchParameters), "")
     queries = np.resize(made.asked(), (_BATCH, made.dimension))
     batch = _BATCH / (_median(lambda: index.search(queries, K), 3) / 1000)
     return Engine("faiss flat", took, took, 0, memory, tuple(found), batch=batch)
@@ -281,12 +279,7 @@ def faiss_hnsw(made: Made, rows: Rows, sweep: Sequence[int]) -> Engine:
     index.hnsw.efConstruction = 100
     for _, vectors in made.blocks():
         index.add(vectors)
-    took, memory = time.perf_counter() - start, status("VmHWM")
-    found = []
-    for ef in sweep:
-        search = _in_faiss(made, index, partial(faiss.SearchParametersHNSW, efSearch=ef))
-        found += measured(made, rows, "faiss HNSW", search, f"efSearch {ef}", usual=False)
-    return Engine("faiss HNSW", took, took, _written(index, made), memory, tuple(found))
+    return _of_faiss("faiss HNSW", made, rows, index, start, faiss.SearchParametersHNSW, "efSearch", sweep)
 
 
 def faiss_lists(made: Made, rows: Rows, sweep: Sequence[int]) -> Engine:
@@ -308,12 +301,26 @@ def faiss_lists(made: Made, rows: Rows, sweep: Sequence[int]) -> Engine:
     index.train(np.array(made.vectors()[chosen]))
     for _, vectors in made.blocks():
         index.add(vectors)
+    return _of_faiss("faiss IVF,SQ8", made, rows, index, start, faiss.IVFSearchParameters, "nprobe", sweep)
+
+
+def _of_faiss(
+    name: str,
+    made: Made,
+    rows: Rows,
+    index: Any,
+    start: float,
+    parameters: Callable[..., Any],
+    setting: str,
+    sweep: Sequence[int],
+) -> Engine:
+    """An index of faiss that was begun at ``start`` and is whole, measured with each value of a setting."""
     took, memory = time.perf_counter() - start, status("VmHWM")
     found = []
-    for probes in sweep:
-        search = _in_faiss(made, index, partial(faiss.IVFSearchParameters, nprobe=probes))
-        found += measured(made, rows, "faiss IVF,SQ8", search, f"nprobe {probes}", usual=False)
-    return Engine("faiss IVF,SQ8", took, took, _written(index, made), memory, tuple(found))
+    for value in sweep:
+        search = _in_faiss(made, index, partial(parameters, **{setting: value}))
+        found += measured(made, rows, name, search, f"{setting} {value}", usual=False)
+    return Engine(name, took, took, _written(index, made), memory, tuple(found))
 
 
 def _in_faiss(made: Made, index: Any, parameters: Callable[..., Any]) -> Search:

@@ -85,13 +85,11 @@ class Folding:
     ) -> None:
         before = len(self._firsts)
         new: list[int] = []  # rows of these that stand by themselves
-        # The first that each row is like, counted for all rows at once: where all are alike there are hundreds.
-        alike: list[bool] = to_firsts.any(axis=1).tolist() if before else [False] * len(units)  # type: ignore[assignment]
-        first: list[int] = to_firsts.argmax(axis=1).tolist() if before else []
+        alike = np.any(to_firsts, axis=1)  # for all rows at once: where all are alike there are hundreds
         for row, content in enumerate(hashes):
             joined = [self._of_hash[content]] if content is not None and content in self._of_hash else []
             if alike[row]:
-                joined.append(first[row])
+                joined.append(int(to_firsts[row].argmax()))
             elif new and to_each_other[row, new].any():
                 joined.append(before + int(to_each_other[row, new].argmax()))
             if joined:

@@ -59,7 +59,8 @@ class Approximation(Bounded):
             hold rows that pass it. A graph has one partition for each million rows; codes have one for each thousand,
             of which more are looked into under a filter, the fewer rows pass it.
         ef: Number of candidates that the walk through a graph keeps (HNSW, section 4).
-        refine: Multiple of k candidates that are compared by their full vectors; at most 4,096 of them, or k if more.
+        refine: Multiple of k candidates that are compared by their full vectors; at most 4,096 of them, or k if more,
+            and of lists at most k and 256.
         flat: Number of rows that pass a filter up to which they are all compared. Lists are looked into until they hold
             as many rows that pass.
         kind: Kind of index that the setting is for; an index of another kind takes its default in place of it.

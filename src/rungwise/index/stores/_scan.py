@@ -80,7 +80,11 @@ def compare_some(
 
 def inverse_lengths(rows: Vectors) -> Vectors:
     """(rows,) 1 / length of each vector; 0 for a vector of zeros, whose cosine is 0 with everything."""
-    found = lengths(rows)
+    return inverted(lengths(rows))
+
+
+def inverted(found: Vectors) -> Vectors:
+    """(rows,) 1 / each length; 0 for 0."""
     return np.asarray(np.divide(1, found, out=np.zeros_like(found), where=found > 0), np.float32)
 
 

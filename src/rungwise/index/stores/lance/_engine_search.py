@@ -14,6 +14,7 @@ from rungwise.index.stores._candidates import EngineCandidates, exact_scores
 from rungwise.index.stores._engine_rows import ID, LENGTH, SEAL_OF_VECTOR, SEQ, TEXT, VECTOR
 from rungwise.index.stores.lance._filters import Compiled, all_of
 from rungwise.index.stores.lance._table_rows import EngineFilter, TableRows
+from rungwise.index.stores.lance.mapped import UNIT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,8 +23,6 @@ COMPARED = 4096
 """Candidates of one search that are compared by their whole vectors, which lie anywhere on the disk; or k, if more."""
 _MORE = 16
 """Rows beyond k that are fetched at first, which nearly always shows that no equal score was cut off."""
-_UNIT = 1e-4
-"""Largest distance of a vector's length from 1 at which its inner product is its cosine for choosing candidates."""
 _ROUNDING, _ROUNDING_OF_HALVES = 4e-6, 2e-3
 """Largest difference of the engine's scores of vectors of length 1 from exact ones."""
 
@@ -74,7 +73,7 @@ class EngineSearch:
         wanted = min(rows, query.k + len(without) + _MORE)
         rounding = _ROUNDING_OF_HALVES if self._rows.description.half else _ROUNDING
         if query.cosine:
-            rounding += _UNIT if query.distance == "dot" else 0
+            rounding += UNIT if query.distance == "dot" else 0
         else:
             rounding *= float(np.linalg.norm(query.vector)) * self._lengths.longest
         while True:
@@ -122,7 +121,7 @@ class EngineSearch:
     @cached_property
     def _lengths(self) -> _Lengths:
         found = self._rows.of(True, [LENGTH])[LENGTH].to_numpy()
-        within = np.abs(found[found > 0] - 1) <= _UNIT
+        within = np.abs(found[found > 0] - 1) <= UNIT
         return _Lengths(bool(within.all()), float(found.max(initial=0)), bool((found == 0).any()))
 
     def _asked(self, query: EngineQuery, wanted: int) -> Any:

@@ -92,10 +92,8 @@ class LanceSnapshot:
         self, queries: Vectors, k: int, where: Where | None, metric: Metric | None, exact: bool
     ) -> list[tuple[list[str], Vectors]]:
         """Ids, in the engine's form, and scores of the k rows most alike to each of (queries, D)."""
-        chosen, without, description = self.rows.filter(where), _left_out(where), self.rows.description
-        if chosen.only is False or not len(self.rows):
-            return [([], np.empty(0, np.float32))] * len(queries)
-        if (mapped := self.mapped) is not None and mapped.files.lists is not None and not exact:
+        without, description, mapped = _left_out(where), self.rows.description, self.mapped
+        if mapped is not None and self.kind == "lists" and not exact:
             answers = [mapped.nearest(query, k, metric, where, without, self.approximation) for query in queries]
             return [(mapped.keys_at(places), found) for places, found in answers]
         at_hand = mapped if mapped is not None else self._held if self.in_memory else None
@@ -104,6 +102,9 @@ class LanceSnapshot:
             kept = None if at_hand is None else at_hand.kept(where, without)
             positions, scores = compare_all(rows, queries, k, description.similarity, description.side, metric, kept)
             return [(rows.keys_at(places), found) for places, found in zip(positions, scores, strict=True)]
+        chosen = self.rows.filter(where)
+        if chosen.only is False or not len(self.rows):
+            return [([], np.empty(0, np.float32))] * len(queries)
         best = [self._nearest(query, k, chosen, cosine=metric == "cosine", exact=exact) for query in queries]
         if metric is not None:
             return best

@@ -99,8 +99,10 @@ class TableReader:
 
     def _files(self, folder: Path | None, known: MappedFiles | None) -> MappedFiles | None:
         """The mapped files of a folder; None without one, and where they are damaged: then the table answers."""
-        if folder is None or (known is not None and known.folder == folder):
-            return known if folder is not None else None
+        if folder is None:
+            return None
+        if known is not None and known.folder == folder:
+            return known
         try:
             return MappedFiles(folder)
         except UserError as error:

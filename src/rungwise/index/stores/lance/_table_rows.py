@@ -91,6 +91,10 @@ class TableRows:
             return self.passing(where)
         return int(self.of(self._chosen(where), [SEQ]).num_rows)
 
+    def places(self, where: Where) -> NDArray[np.int64]:
+        """Places in the order of rows, in any order, of the rows that fulfil the conditions of a filter."""
+        return np.asarray(self.of(self.compiled(where), [SEQ])[SEQ].to_numpy())
+
     def in_order(self, where: Where | None) -> NDArray[np.int64]:
         """The engine's numbers of the rows that fulfil a filter, in order of rows."""
         found = self.of(self._chosen(where), [SEQ])

@@ -96,7 +96,8 @@ class TableWriter:
             with self._changing() as table:
                 self._reader.refresh()  # others may have written in between
                 self._bring_mapped_up_to_date(table, mapped)
-            self._tables.drop_mapped(readers_may_lag)
+            with self._tables.writing_alone():  # or files that another process is just writing would go
+                self._tables.drop_mapped(readers_may_lag)
 
     def _bring_mapped_up_to_date(self, table: Table, mapped: Callable[[int, int], WantedFiles]) -> None:
         """Make mapped files of a table in a folder where they pay, and more than a few rows have changed since."""
@@ -105,9 +106,9 @@ class TableWriter:
         if wanted == "none":
             self._mapped = None
             return
-        if self._mapped is not None and self._tables.mapped_is_whole() and (there := snapshot.mapped) is not None:
-            has_lists = there.files.lists is not None
-            if has_lists == (wanted == "lists") and there.changed <= _CHANGED * len(snapshot.rows):
+        if (there := snapshot.mapped) is not None and there.changed <= _CHANGED * len(snapshot.rows):
+            as_wanted = (there.files.lists is not None) == (wanted == "lists")
+            if as_wanted and self._tables.mapped_is_whole():  # for which all of them is read
                 return
         name = uuid4().hex
         folder = self._tables.mapped_folder(name)

@@ -169,7 +169,7 @@ class VersionFile:
                 continue  # the list of an earlier version, which a compaction has removed
             if found != digest:
                 raise altered(self.folder / name)
-        return f"{COUNTS} and {len(digests)} files of the table and its indexes, each as it was written"
+        return f"{COUNTS} and {len(digests)} files of LanceDB, its indexes among them, each as it was written"
 
     def _digests(self, counting: Counting) -> dict[str, str]:
         """SHA-256 of each file of a version and its mapped files, and of the manifests of earlier ones, by its name.

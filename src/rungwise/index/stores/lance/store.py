@@ -223,7 +223,7 @@ class LanceStore(Store):
         return {one: rows[key] for key, one in keys.items() if key in rows}
 
     def labelled(self, ids: Sequence[str], column: str) -> dict[str, LabelledVector]:
-        """Vectors and texts from memory where vectors are held there; else from the columns, and no record is read."""
+        """Vectors and texts from mapped files or from memory, else from the columns."""
         keys = {to_engine(one): one for one in ids}
         rows = self._reader.answered(lambda snapshot: snapshot.labelled(list(keys), column))
         return {one: rows[key] for key, one in keys.items() if key in rows}

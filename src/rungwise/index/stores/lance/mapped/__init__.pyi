@@ -1,3 +1,4 @@
+from ._mapped_files import UNIT as UNIT
 from ._mapped_files import MappedFiles as MappedFiles
 from ._mapped_files import write_files as write_files
 from ._mapped_rows import MappedRows as MappedRows

@@ -33,6 +33,7 @@ from rungwise.index.stores._engine_rows import (
     VECTOR,
     seals,
 )
+from rungwise.index.stores._scan import inverted
 from rungwise.index.stores._vector_files import read_description, write_description
 from rungwise.index.stores.lance._table_rows import TableRows
 from rungwise.index.stores.lance.mapped._inverted_lists import InvertedLists, ListArrays, code_bytes, make_lists
@@ -181,7 +182,7 @@ class MappedFiles:
     @cached_property
     def inverse_lengths(self) -> Vectors:
         """(rows,) 1 / length of each vector; 0 for a vector of zeros."""
-        return np.asarray(np.divide(1, self._lengths, out=np.zeros_like(self._lengths), where=self._lengths > 0))
+        return inverted(self._lengths)
 
     def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
         """Ids, in the engine's form, at positions; the vectors there are compared with their sums."""
@@ -258,8 +259,7 @@ class _Texts:
     """Texts that stand one after the other, by where each ends."""
 
     def __init__(self, data: NDArray[np.uint8], ends: NDArray[np.int64]) -> None:
-        self._data: memoryview = memoryview(data)  # type: ignore[arg-type]  # of which slices are made fastest
-        self._ends = ends
+        self._data, self._ends = data.data, ends  # of a view, slices are made fastest
 
     def at(self, positions: NDArray[np.int64]) -> list[str]:
         """Texts at positions; of damaged files they are others, which their checksums tell."""

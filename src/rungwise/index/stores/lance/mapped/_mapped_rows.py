@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -13,7 +13,7 @@ from rungwise.index.filters import Where
 from rungwise.index.stores._approximation import Approximation
 from rungwise.index.stores._base import LabelledVector, Metric, Row, Vectors, label_of
 from rungwise.index.stores._bm25 import WordIndex
-from rungwise.index.stores._engine_rows import SEQ, TEXT
+from rungwise.index.stores._engine_rows import TEXT
 from rungwise.index.stores._scan import compare_all, compare_some
 from rungwise.index.stores.lance._table_rows import TableRows
 from rungwise.index.stores.lance.mapped._inverted_lists import Kept
@@ -93,25 +93,24 @@ class MappedRows:
 
     def with_ids(self, keys: Sequence[str]) -> dict[str, Row]:
         """Rows by ids in the engine's form; the table is asked for those that do not stand in the files."""
-        of_files, others = self._apart_by_id(keys)
-        positions = np.array(list(of_files.values()), np.int64)
-        vectors, records = self.files.vectors_at(positions), self.files.records_at(positions)
-        found = {key: Row(vectors[at], records[at]) for at, key in enumerate(of_files)}
+        found, others = self._of_files(keys, self.files.vectors_at)
         return {**found, **self._rows.with_ids(others)} if others else found
 
     def labelled(self, keys: Sequence[str], entry: str) -> dict[str, LabelledVector]:
         """Vectors and texts of an entry of the rows with ids in the engine's form."""
-        of_files, others = self._apart_by_id(keys)
-        positions = np.array(list(of_files.values()), np.int64)
-        vectors, records = self.files.summed(positions), self.files.records_at(positions)
-        found = {key: label_of(Row(vectors[at], records[at]), entry) for at, key in enumerate(of_files)}
+        rows, others = self._of_files(keys, self.files.summed)
+        found = {key: label_of(row, entry) for key, row in rows.items()}
         return {**found, **self._rows.labelled(others, entry)} if others else found
 
-    def _apart_by_id(self, keys: Sequence[str]) -> tuple[dict[str, int], list[str]]:
-        """Positions of the rows that stand in the files, by id, and the ids that the table is asked for."""
+    def _of_files(
+        self, keys: Sequence[str], vectors_at: Callable[[NDArray[np.int64]], Vectors]
+    ) -> tuple[dict[str, Row], list[str]]:
+        """Rows that stand in the files, by id, and the ids that the table is asked for."""
         at = self._positions_of(keys)
-        of_files = {key: place for key, place in zip(keys, at.tolist(), strict=True) if 0 <= place < len(self.files)}
-        return of_files, [key for key in keys if key not in of_files]
+        places = {key: place for key, place in zip(keys, at.tolist(), strict=True) if 0 <= place < len(self.files)}
+        positions = np.array(list(places.values()), np.int64)
+        rows = map(Row, vectors_at(positions), self.files.records_at(positions))
+        return dict(zip(places, rows, strict=True)), [key for key in keys if key not in places]
 
     def by_words(
         self, words: str, k: int, where: Where | None, without: frozenset[str]
@@ -229,7 +228,7 @@ class MappedRows:
         """(rows of the files,) whether each passes, None if all do, and the same of the others."""
         if not where.conditions:
             return self._there, np.ones(len(self._later), bool)
-        found = self._rows.of(self._rows.compiled(where), [SEQ])[SEQ].to_numpy()
+        found = self._rows.places(where)
         mask = np.isin(self.files.places, found, assume_unique=True)
         if self._there is not None:
             mask &= self._there

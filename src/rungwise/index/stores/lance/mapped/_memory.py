@@ -14,7 +14,7 @@ from rungwise.core.output import short_repr
 from rungwise.index.filters import Where
 from rungwise.index.stores._base import LabelledVector, Vectors
 from rungwise.index.stores._engine_rows import ID, LENGTH, SEAL_OF_VECTOR, SEQ, VECTOR
-from rungwise.index.stores._scan import inverse_lengths
+from rungwise.index.stores._scan import inverse_lengths, inverted
 from rungwise.index.stores.lance._table_rows import TableRows, texts_of
 
 _SPARE = 256
@@ -135,10 +135,7 @@ class Held:
         return labels
 
     def _looked_up(self, where: Where) -> NDArray[np.bool_]:
-        found = self._rows.of(self._rows.compiled(where), [SEQ])[SEQ].to_numpy()
-        kept = np.zeros(len(self), bool)
-        kept[np.searchsorted(self.places, found)] = True
-        return kept
+        return np.isin(self.places, self._rows.places(where), assume_unique=True)
 
     def _known(self, before: Held | None) -> tuple[NDArray[np.int64], int]:
         """Positions of the rows before, and the number of first rows that are known; new rows stand last."""
@@ -200,8 +197,7 @@ class StreamedTable:
     @cached_property
     def inverse_lengths(self) -> Vectors:
         """(rows,) 1 / length of each vector."""
-        found = self._rows.taken(self._numbers, [LENGTH])[LENGTH].to_numpy()
-        return np.asarray(np.divide(1, found, out=np.zeros_like(found), where=found > 0), np.float32)
+        return inverted(self._rows.taken(self._numbers, [LENGTH])[LENGTH].to_numpy())
 
     def keys_at(self, positions: NDArray[np.int64]) -> list[str]:
         """Ids, in the engine's form, at positions."""

@@ -73,13 +73,12 @@ def word_lists(texts: Iterable[Sequence[str]]) -> WordArrays:
     lengths = np.array(counts, np.float64)
     bearing = int(np.count_nonzero(lengths))
     mean = max(1.0, float(lengths.sum()) / max(1, bearing))
+    weights = times * (SATURATION + 1) / (times + SATURATION * (1 - LENGTH + LENGTH * lengths[rows] / mean))
     return WordArrays(
         hashes[order],
         np.cumsum(np.bincount(numbers, minlength=len(order))).astype(np.int64),
         rows.astype(np.int32),
-        (times * (SATURATION + 1) / (times + SATURATION * (1 - LENGTH + LENGTH * lengths[rows] / mean))).astype(
-            np.float32
-        ),
+        weights.astype(np.float32),
         bearing,
         mean,
     )
