@@ -147,7 +147,7 @@ class _Spread:
 
     def draw(self, count: int, size: float) -> NDArray[np.float32]:
         """(count, D) of expected length ``size``."""
-        normal = self._draw.standard_normal((count, DIMENSION), np.float32)
+        normal = self._draw.standard_normal((count, len(self._scale)), np.float32)
         return np.asarray((size * self._scale * normal) @ self._directions)
 
 
