@@ -34,7 +34,7 @@ import torch
 from PIL import Image
 from timm.data import create_transform, resolve_model_data_config
 
-from measuring import GB, alone, by_turns, memory_of, peak
+from measuring import GB, Rows, alone, by_turns, memory_of, peak, with_out
 from rungwise.data.pictures import load_picture
 from rungwise.encoders import computed_in, native_bfloat16
 from rungwise.encoders.images import Backbone, ImageConfig, feature_rows, load_backbone
@@ -144,7 +144,7 @@ def measure(job: Job) -> dict[str, float]:
     return taken | spent | {"cosine": cosine, "memory": memory_of(pipeline)}
 
 
-def compare(networks: Sequence[str], count: int, repeats: int) -> None:
+def compare(networks: Sequence[str], count: int, repeats: int, kept: Rows) -> None:
     """Print a line for each network, size and precision."""
     print(
         f"pictures/s on {device()}, {torch.get_num_threads()} threads, {count} photos; bracketed: by processor seconds"
@@ -161,6 +161,7 @@ def compare(networks: Sequence[str], count: int, repeats: int) -> None:
             for half in (False, True) if native_bfloat16(device()) else (False,):
                 found = alone(measure, Job(network, files, half, repeats))
                 loop = loop or found
+                kept.keep(network=network, width=size[0], half=half, **found)
                 print(
                     f"{network:21}{size[0]:6} {'bfloat16' if half else 'float32':9}{1 / found['pipeline']:9.1f}"
                     f"{1 / found['bare']:7.1f}{found['bare'] / found['pipeline']:8.0%}"
@@ -203,11 +204,12 @@ def full_size(network: str) -> dict[str, float]:
     }
 
 
-def print_full_size(networks: Sequence[str]) -> None:
+def print_full_size(networks: Sequence[str], kept: Rows) -> None:
     """Print what full-size networks take."""
     print(f"random weights, {TRAINED} pictures of 224, Adam, float32, on {device()}")
     for network in networks:
         found = alone(full_size, network)
+        kept.keep(network=network, **found)
         print(
             f"{network}: {found['width']:.0f} features, built in {found['built']:.1f} s,"
             f" a training step {found['step']:.1f} s and {found['peak'] / GB:.2f} GB,"
@@ -223,12 +225,14 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS))
     parser.add_argument("--pictures", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=3)
+    with_out(parser)
     asked = parser.parse_args()
+    kept = Rows(asked.out)
     parts = asked.parts or ["compare", "full-size"]
     if "compare" in parts:
-        compare(asked.networks, asked.pictures, asked.repeats)
+        compare(asked.networks, asked.pictures, asked.repeats, kept)
     if "full-size" in parts:
-        print_full_size(FULL_SIZE)
+        print_full_size(FULL_SIZE, kept)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from measuring import alone, by_turns, memory_of
+from measuring import alone, by_turns, memory_of, needs
 
 PARTS = ("cold", "recall", "coherent", "semantic", "ndcg", "big")
 PER_IMAGE = 5
@@ -351,6 +351,7 @@ def main() -> None:
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    needs(scipy="rungwise[statistics]", torchmetrics="torchmetrics")
     console = Console(width=150, highlight=False)
     if "cold" in asked.parts:
         cold_start(console)

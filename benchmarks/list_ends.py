@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 sys.path.append(str(Path(__file__).parents[1]))
 import cutting_data as worlds
+from measuring import needs
 from rungwise.calibration import UNRELATED, Calibration, ListEnds
 from rungwise.data import read
 from rungwise.integrations import engines
@@ -265,6 +266,10 @@ def main() -> None:
     parser.add_argument("model", help="a model whose similarity is the cosine")
     parser.add_argument("--keep", type=Path, help="folder of a file of vectors, so that they are encoded once")
     asked = parser.parse_args()
+    needs(
+        faiss="rungwise[search]", lancedb="rungwise[search]", qdrant_client="qdrant-client", pgserver="pgserver",
+        psycopg="psycopg[binary]",
+    )  # fmt: skip
     model = load_dual_encoder(Path(asked.model))
     data = read(Path(os.environ["RUNGWISE_DATA"]) / "flickr8k")
     val, test = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import ctypes
 import importlib.util
@@ -33,6 +34,11 @@ def needs(**libraries: str) -> None:
         sys.exit(f"this benchmark needs {', '.join(missing)}; run: pip install {sources}")
 
 
+def with_out(parser: argparse.ArgumentParser) -> None:
+    """Give a benchmark the option ``--out``, for :class:`Rows`."""
+    parser.add_argument("--out", type=Path, help="file to which each row is appended, as a line of JSON")
+
+
 class Rows:
     """Rows of a benchmark, each printed as it comes, and kept at once: one that is interrupted has said something.
 
@@ -50,6 +56,10 @@ class Rows:
         """Print a row, and append it to the file."""
         said = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values())
         print("  ".join(f"{name} {value}" for name, value in zip(row, said, strict=True)), flush=True)
+        self.keep(**row)
+
+    def keep(self, **row: Any) -> None:
+        """Append a row to the file; the benchmark prints it in a table of its own."""
         if self._out is not None:
             with self._out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")

@@ -38,7 +38,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 import region_programs
-from measuring import memory_of
+from measuring import Rows, memory_of, with_out
 from reranking import opened
 from rungwise.data import read, with_splits
 from rungwise.data.files import FeatureRows
@@ -98,9 +98,11 @@ def main() -> None:
     options.add_argument("--training", action="store_true", help="gradients of a batch instead")
     options.add_argument("--batch", type=int, default=128)
     options.add_argument("--agreement", type=Path, nargs="+", metavar="RUN", help="of bfloat16, by trained models")
+    with_out(options)
     asked = options.parse_args()
+    kept = Rows(asked.out)
     if asked.agreement:
-        _agreement(asked.agreement)
+        _agreement(asked.agreement, kept)
         return
     sizes = Sizes(asked.images, asked.regions, asked.width, _lengths(asked.captions))
     print(
@@ -110,9 +112,9 @@ def main() -> None:
     )
     for name in asked.models:
         if asked.training:
-            _gradients(name, sizes, asked.batch, asked.repeats)
+            _gradients(name, sizes, asked.batch, asked.repeats, kept)
         else:
-            _all_pairs(name, sizes, asked.share, asked.repeats)
+            _all_pairs(name, sizes, asked.share, asked.repeats, kept)
 
 
 def _lengths(captions: int) -> list[int]:
@@ -158,7 +160,7 @@ def _program(name: str, model: Any, regions: Tensor, words: Tensor, lengths: lis
     return region_programs.sgraf(model, regions, words, lengths)
 
 
-def _all_pairs(name: str, sizes: Sizes, share: float, repeats: int) -> None:
+def _all_pairs(name: str, sizes: Sizes, share: float, repeats: int, kept: Rows) -> None:
     model = _model(name, sizes)
     regions, words = _sets(sizes)
     shard = tuple(min(one, other) for one, other in zip(SHARD[name], (sizes.images, len(words)), strict=True))
@@ -187,15 +189,19 @@ def _all_pairs(name: str, sizes: Sizes, share: float, repeats: int) -> None:
         exact = _program(name, model, regions[: shard[0]], padded, lengths)
         print(f"\n{name}: seconds for all {sizes.pairs:,} pairs")
         rows = []
+
+        def measured(label: str, seconds: float, memory: float, difference: float) -> None:
+            rows.append((label, seconds, memory, difference))
+            kept.keep(model=name, what=label, seconds=seconds, GB=memory, largest_difference=difference)
+
         for label, program in programs.items():
-            seconds = _least(program, repeats) * sizes.pairs / math.prod(shard)
-            rows.append((label, seconds, memory_of(program), 0.0))
+            measured(label, _least(program, repeats) * sizes.pairs / math.prod(shard), memory_of(program), 0.0)
         for label, run in runs.items():
             kind = torch.bfloat16 if "bfloat16" in label else torch.float32
             found = all_pairs(comparison, regions[: shard[0]].to(kind), WordSets(some.words.to(kind), some.lengths))
             seconds = _least(run, repeats) * sizes.images / ours
             compared = float((found - exact).abs().max()) if label.startswith("ours") else math.nan
-            rows.append((label, seconds, memory_of(run), compared))
+            measured(label, seconds, memory_of(run), compared)
     beside = [seconds for label, seconds, _, _ in rows if label.startswith("loop")]
     titles = [f"x {label.rpartition(' ')[2]} loop" for label in programs]
     print(f"{'':<30}{'seconds':>9}{'peak GB':>9}{'largest difference':>20}{''.join(one.rjust(16) for one in titles)}")
@@ -233,7 +239,7 @@ def _speed(kind: torch.dtype) -> float:
     return 2 * 4096 * 4096 * 1024 / _least(lambda: side[0] @ side[1], 5)
 
 
-def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
+def _gradients(name: str, sizes: Sizes, batch: int, repeats: int, kept: Rows) -> None:
     """Forward and backward of one batch: the similarity and the loss; and a whole step of ours with its encoders."""
     model = _model(name, sizes).train()
     draw = torch.Generator().manual_seed(2)
@@ -272,7 +278,10 @@ def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
         "a whole step of ours, bfloat16": step,
     }
     print(f"\n{name}: seconds of forward and backward, {batch} pairs")
-    found = {label: (_least(job, repeats), memory_of(job)) for label, job in jobs.items()}
+    found = {}
+    for label, job in jobs.items():
+        found[label] = _least(job, repeats), memory_of(job)
+        kept.keep(model=name, training=label, seconds=found[label][0], GB=found[label][1])
     base = next(iter(found.values()))[0]
     print(f"{'':<32}{'seconds':>9}{'pairs/s':>10}{'peak GB':>9}{'x loop':>8}")
     for label, (seconds, memory) in found.items():
@@ -280,7 +289,7 @@ def _gradients(name: str, sizes: Sizes, batch: int, repeats: int) -> None:
         print(f"{label:<32}{seconds:>9.2f}{batch / seconds:>10.0f}{memory:>9.2f}{ratio:>8}")
 
 
-def _agreement(runs: Sequence[Path]) -> None:
+def _agreement(runs: Sequence[Path], kept: Rows) -> None:
     """What bfloat16 changes in the rankings of trained models."""
     data = with_splits(read(Path(os.environ["RUNGWISE_DATA"]) / "flickr8k")).split("test")
     print(f"{'':<26}{'rsum, float32':>15}{'rsum, bfloat16':>16}{'first ten kept':>16}{'first one':>11}")
@@ -292,9 +301,10 @@ def _agreement(runs: Sequence[Path]) -> None:
             for one in (exact, quick)
         ]
         both = ((exact, quick), (exact.T, quick.T))
-        kept = [f"{100 * np.mean([first_kept(*one, k=many) for one in both]):.1f} %" for many in (10, 1)]
+        stay = [f"{100 * np.mean([first_kept(*one, k=many) for one in both]):.1f} %" for many in (10, 1)]
         name = str(run.parent.name if run.name.startswith("seed") else run.name)
-        print(f"{name:<26}{sums[0]:>15.1f}{sums[1]:>16.1f}{kept[0]:>16}{kept[1]:>11}", flush=True)
+        print(f"{name:<26}{sums[0]:>15.1f}{sums[1]:>16.1f}{stay[0]:>16}{stay[1]:>11}", flush=True)
+        kept.keep(model=name, rsum_float32=sums[0], rsum_bfloat16=sums[1], first_ten_kept=stay[0], first_kept=stay[1])
 
 
 def _padded(words: WordSets) -> tuple[Tensor, list[int]]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from measuring import Rows, alone, needs
+from measuring import Rows, alone, needs, with_out
 
 if TYPE_CHECKING:
     from search_engines import Bandwidth, Engine, Measured
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--half", action="store_true", help="vectors of our LanceDB store in half precision")
     parser.add_argument("--recall", type=float, default=0.99, help="at which engines are compared")
     parser.add_argument("--folder", type=Path, help="where to work; default the system's temporary folder")
-    parser.add_argument("--out", type=Path, help="file to which each row is appended, as a line of JSON")
+    with_out(parser)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     engines = asked.engines or (OF_LARGE if asked.rows > LARGE else tuple(NEEDS))

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
-from measuring import status
+from measuring import needs, status
 
 PEER = "scikit-learn CCA"
 METHODS = ("cca", "scm", "gmlda", "gmmfa", "mvda", "mlcca", "lcfs", "lgcfl")
@@ -66,6 +66,7 @@ def main() -> None:
     if asked.one:
         print(json.dumps(vars(_one(asked.one[0], Path(asked.one[1])))))
         return
+    needs(sklearn="rungwise[train]")
     with tempfile.TemporaryDirectory() as scratch:
         for widths in asked.widths:
             image, text = map(int, widths.split("+"))

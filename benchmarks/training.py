@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from measuring import GB, alone, memory_of
+from measuring import GB, Rows, alone, memory_of, with_out
 from rungwise.data import ImageCaptions, read
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import FeatureConfig
@@ -285,8 +285,8 @@ class Timed:
         self.seconds.append((time.perf_counter() - begun) / steps)
 
 
-def speed(data: ImageCaptions, batch: int, turns: int, steps: int) -> None:
-    """Print the table of times."""
+def speed(data: ImageCaptions, batch: int, turns: int, steps: int, kept: Rows) -> None:
+    """Print the milliseconds of each turn as it ends, and the table of times."""
     random, by_length, exact = (
         run_of(data, sampler, precision, batch)
         for sampler, precision in ((Shuffled(), "bfloat16"), (ByLength(), "bfloat16"), (Shuffled(), "float32"))
@@ -321,9 +321,10 @@ def speed(data: ImageCaptions, batch: int, turns: int, steps: int) -> None:
         one.job(2)  # warms up
     for loop in loops.values():
         loop.data_seconds = 0.0
-    for _ in range(turns):
+    for turn in range(turns):
         for one in rows:
             one.turn(steps)
+        kept.add(turn=turn + 1, **{one.name: 1000 * one.seconds[-1] for one in rows})
     plain_row, floors = rows[0], {1: rows[5], 2: rows[6]}
     print(f"{'':36}{'ms a step':>10}{'pairs/s':>9}{'x plain':>9}{'x floor':>8}{'data %':>8}")
     for number, one in enumerate(rows):
@@ -377,15 +378,16 @@ def memory(captions: Path, batch: int, kind: str, threads: int) -> float:
     return memory_of(lambda: [step(one) for one in batches])
 
 
-def growth(captions: Path, batches: Sequence[int], threads: int) -> None:
+def growth(captions: Path, batches: Sequence[int], threads: int, kept: Rows) -> None:
     """Print memory by the size of the batch."""
     print(f"\n{'memory above data and weights, GB':<36}" + "".join(f"{f'B = {one}':>11}" for one in batches))
     for name, kind in (("plain loop, float32", "plain"), ("ours, bfloat16, random batches", "ours")):
         found = [alone(memory, captions, one, kind, threads) for one in batches]
         print(f"{name:<36}" + "".join(f"{one:>11.2f}" for one in found), flush=True)
+        kept.keep(memory_of=name, **{f"GB at B = {size}": one for size, one in zip(batches, found, strict=True)})
 
 
-def same_rsum(data: ImageCaptions, weights: Path, epochs: int, warm_up: int) -> None:
+def same_rsum(data: ImageCaptions, weights: Path, epochs: int, warm_up: int, kept: Rows) -> None:
     """Train the plain loop and ours from the same weights over the same batches; print the rsum after each epoch."""
     image = ImageConfig(
         "mobilenetv2_100",
@@ -414,6 +416,7 @@ def same_rsum(data: ImageCaptions, weights: Path, epochs: int, warm_up: int) -> 
             model.train()
         times = [after - before for after, before in zip(seconds, begun, strict=True)]
         print(f"{epoch + 1:<8}{found[0]:>24.1f}{found[1]:>24.1f}{times[0] / times[1]:>12.2f}", flush=True)
+        kept.keep(epoch=epoch + 1, plain_rsum=found[0], our_rsum=found[1], x_plain=times[0] / times[1])
 
 
 @torch.no_grad()
@@ -427,7 +430,7 @@ def rsum_of(model: JointEmbedding, pairs: Pairs, plain: Plain | None) -> float:
     return float(evaluate(**scores.for_evaluation(), image_of_caption=scores.data.image_of_caption)["rsum"])
 
 
-def as_large_as_coco(captions: Path, images: int, epochs: int, batch: int, device: str) -> None:
+def as_large_as_coco(captions: Path, images: int, epochs: int, batch: int, device: str, kept: Rows) -> None:
     """Train on random rows with the captions of the file, as many as COCO has, and print speed and time."""
     data = collection(captions, images, round(images * COCO_CAPTIONS / COCO_IMAGES))
     config = TrainConfig(
@@ -446,6 +449,7 @@ def as_large_as_coco(captions: Path, images: int, epochs: int, batch: int, devic
         minutes = (time.perf_counter() - begun) / 60
     made = statistics.median(one["pairs_per_second"] for one in history)
     print(f"{made:.0f} pairs/s; {minutes:.1f} minutes with reading and validation")
+    kept.keep(images=images, epochs=epochs, batch=batch, device=device, pairs_a_second=made, minutes=minutes)
     if device.startswith("cuda"):
         print(f"highest memory of the GPU: {torch.cuda.max_memory_allocated() / GB:.1f} GB")
         print(aim("30 epochs in 3 minutes on an H200-class card", minutes, 3.0, least=False))
@@ -467,17 +471,21 @@ def main() -> None:
     parser.add_argument("--coco-images", type=int, default=COCO_IMAGES)
     parser.add_argument("--coco-epochs", type=int, default=30)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="for --coco")
+    with_out(parser)
     options = parser.parse_args()
+    kept = Rows(options.out)
     torch.set_num_threads(options.threads)
     if options.turns:
         print(f"VSE++, B = {options.batch}, D = {WIDTH}, words {WORD}, {options.threads} threads, features {FEATURE}")
-        speed(collection(options.captions), options.batch, options.turns, options.steps)
+        speed(collection(options.captions), options.batch, options.turns, options.steps, kept)
     if options.memory:
-        growth(options.captions, options.memory, options.threads)
+        growth(options.captions, options.memory, options.threads, kept)
     if options.rsum and options.weights:
-        same_rsum(read(options.rsum), options.weights, options.epochs, options.warm_up)
+        same_rsum(read(options.rsum), options.weights, options.epochs, options.warm_up, kept)
     if options.coco:
-        as_large_as_coco(options.captions, options.coco_images, options.coco_epochs, options.batch, options.device)
+        as_large_as_coco(
+            options.captions, options.coco_images, options.coco_epochs, options.batch, options.device, kept
+        )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from measuring import Rows, needs
+from measuring import Rows, needs, with_out
 
 HITS = 24
 WARM_UP, QUERIES = 20, 140
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("pictures", type=int, nargs="*", default=[8_000, 100_000])
     parser.add_argument("--beside", type=Path, help="a checkout of rungwise")
     parser.add_argument("--folder", type=Path, help="where to work; default the system's temporary folder")
-    parser.add_argument("--out", type=Path, help="file to which each row is appended, as a line of JSON")
+    with_out(parser)
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.alone:

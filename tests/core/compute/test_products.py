@@ -1,5 +1,3 @@
-"""Also tests rungwise.core.compute._product_kernels."""
-
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits

@@ -9,7 +9,7 @@ from rungwise.core.compute import _threads as threads
 
 MATRICES = hnp.arrays(
     st.sampled_from([np.float32, np.float64]),
-    st.tuples(st.integers(1, 6), st.integers(1, 80)),
+    st.tuples(st.integers(1, 12), st.integers(1, 80)),
     elements=st.sampled_from([-np.inf, -1.5, -0.0, 0.0, 0.25, 3.0, np.inf]),
 )
 
@@ -19,14 +19,18 @@ def test_top_columns_are_the_head_of_a_stable_sort(scores, k):
     np.testing.assert_array_equal(top_columns(scores, k), np.argsort(-scores, axis=1, kind="stable")[:, :k])
 
 
+@pytest.mark.parametrize("columns", [1000, 3000])
 @pytest.mark.parametrize("k", [1, 5, 40, 999, 1000, 2000])
-def test_top_columns_of_long_rows_with_and_without_ties(k):
+def test_top_columns_of_long_rows_with_and_without_ties(k, columns):
     generator = np.random.default_rng(k)
-    scores = generator.standard_normal((20, 1000), dtype=np.float32)
+    scores = generator.standard_normal((20, columns), dtype=np.float32)
     scores[5:10] = scores[5:10].round(1)
     scores[10:15] = np.maximum(scores[10:15], 1.5)  # most are equal, and least
     scores[15:] = 0
-    np.testing.assert_array_equal(top_columns(scores, k), np.argsort(-scores, axis=1, kind="stable")[:, :k])
+    right = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(top_columns(scores, k), right)
+    for row in range(len(scores)):
+        np.testing.assert_array_equal(top_columns(scores[row : row + 1], k), right[row : row + 1])
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0), (3, 4)])

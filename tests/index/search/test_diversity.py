@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rungwise.core import UserError
+from rungwise.index.search import _diversity as module
 from rungwise.index.search._diversity import Folding, diversified
 from rungwise.similarity import unit_rows
 
@@ -19,11 +20,12 @@ def folded(rows: np.ndarray, hashes: list, least: float = 0.98, step: int = 99) 
     return folding.groups
 
 
-@settings(max_examples=40)
-@given(ROWS, HASHES, st.sampled_from([0.47, 0.91, 0.98]), st.sampled_from([1, 3, 99]))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ROWS, HASHES, st.sampled_from([0.47, 0.91, 0.98]), st.sampled_from([1, 3, 99]), st.sampled_from([2, 5, 64]))
 def test_folding_is_that_of_a_plain_loop_however_the_rows_come(
-    rows: np.ndarray, hashes: list, least: float, step: int
+    monkeypatch, rows: np.ndarray, hashes: list, least: float, step: int, at_once: int
 ) -> None:
+    monkeypatch.setattr(module, "_AT_ONCE", at_once)
     units = unit_rows(rows)
     groups: list[list[int]] = []
     for position in range(len(rows)):
@@ -73,3 +75,7 @@ def test_diversity_is_maximal_marginal_relevance(rows: np.ndarray) -> None:
 def test_other_degrees_are_refused(diversity: float) -> None:
     with pytest.raises(UserError, match="from 0"):
         diversified([1.0], [[1.0]], diversity)
+
+
+def test_rows_of_zeros_hide_no_near_duplicates() -> None:
+    assert folded(np.array([[0, 0], [0, 0], [1, 0], [1, 0]]), [None] * 4) == [[0], [1], [2, 3]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from functools import cache, partial
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -33,11 +33,15 @@ def products(queries: Vectors, rows: Vectors) -> Vectors:
     """
     if len(queries) > _FEW:
         return np.asarray(queries @ rows.T, dtype=np.float32)
-    from rungwise.core.compute import _product_kernels as product_kernels  # numba takes a while to load
-
+    rows, queries = _plain(rows), np.ascontiguousarray(queries, np.float32)
     found = np.empty((len(queries), len(rows)), np.float32)
-    arrays = _plain(rows), np.ascontiguousarray(queries, np.float32), found
-    in_threads(partial(product_kernels.products_of_rows, *arrays), len(rows), rows.size)
+
+    # Not a product of matrices, in which an equal row may get another last bit elsewhere.
+    def multiply(low: int, high: int) -> None:
+        for query, own in zip(queries, found, strict=True):
+            np.einsum("nd,d->n", rows[low:high], query, out=own[low:high])
+
+    in_threads(multiply, len(rows), rows.size)
     return found
 
 
@@ -71,14 +75,17 @@ def _libraries() -> ThreadpoolController:
 
 def lengths(rows: Vectors) -> Vectors:
     """(rows,) Euclidean lengths."""
-    from rungwise.core.compute import _product_kernels as product_kernels
-
+    rows = _plain(rows)
     squares = np.empty(len(rows), np.float32)
-    in_threads(partial(product_kernels.squares_of_rows, _plain(rows), squares), len(rows), rows.size)
+
+    def add_up(low: int, high: int) -> None:
+        np.einsum("nd,nd->n", rows[low:high], rows[low:high], out=squares[low:high])
+
+    in_threads(add_up, len(rows), rows.size)
     found: Vectors = np.sqrt(squares)
     return found
 
 
 def _plain(rows: Vectors) -> Vectors:
-    """A plain contiguous float32 array, as the kernels are compiled for; a memory map is not read."""
+    """A plain contiguous float32 array; a memory map is not read."""
     return np.ascontiguousarray(rows, np.float32).view(np.ndarray)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,8 @@ NEAR_DUPLICATE = 0.98
 
 _FEW = 64 * 64
 """Number of products up to which a loop takes less than a library for matrices."""
+_AT_ONCE = 64
+"""Number of rows that are compared with the rows before them, and then with each other."""
 
 
 def _products(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -50,53 +52,44 @@ class Folding:
         self.groups: list[list[int]] = []
         self._least = least_cosine
         self._rows = 0
-        self._firsts: list[NDArray[np.float32]] = []
+        self._firsts: NDArray[np.float32] | None = None
         self._of_hash: dict[str, int] = {}
 
     def add(self, vectors: ArrayLike, hashes: Sequence[str | None]) -> None:
         """Add the next rows of the ranking, (n, D), best first, with the hashes of their contents, None if unknown."""
         units = unit_rows(vectors)
-        before = len(self._firsts)
-        alike = _products(units, np.concatenate([np.stack(self._firsts), units] if before else [units])) >= self._least
-        to_firsts, to_each_other = alike[:, :before], alike[:, before:]
-        if not to_firsts.any() and np.count_nonzero(to_each_other) <= len(units) and self._are_new(hashes):
-            self._stand_alone(range(len(units)), units, hashes)  # as most rows do
-        else:
-            self._join(to_firsts, to_each_other, units, hashes)
-        self._rows += len(units)
+        # Some at a time: where hundreds are alike, all but the first few are compared with a few rows alone.
+        for start in range(0, len(units), _AT_ONCE):
+            some = slice(start, start + _AT_ONCE)
+            self._add(units[some], hashes[some])
 
-    def _are_new(self, hashes: Sequence[str | None]) -> bool:
-        known = [one for one in hashes if one is not None]
-        return len(set(known)) == len(known) and self._of_hash.keys().isdisjoint(known)
-
-    def _stand_alone(self, rows: Iterable[int], units: NDArray[np.float32], hashes: Sequence[str | None]) -> None:
-        for row in rows:
-            if (content := hashes[row]) is not None:
-                self._of_hash[content] = len(self.groups)
-            self._firsts.append(units[row])
-            self.groups.append([self._rows + row])
-
-    def _join(
-        self,
-        to_firsts: NDArray[np.bool_],
-        to_each_other: NDArray[np.bool_],
-        units: NDArray[np.float32],
-        hashes: Sequence[str | None],
-    ) -> None:
-        before = len(self._firsts)
-        new: list[int] = []  # rows of these that stand by themselves
-        alike = np.any(to_firsts, axis=1)  # for all rows at once: where all are alike there are hundreds
+    def _add(self, units: NDArray[np.float32], hashes: Sequence[str | None]) -> None:
+        first_alike = [-1] * len(units)
+        if self._firsts is not None:
+            alike = _products(units, self._firsts) >= self._least
+            first_alike = np.where(alike.any(axis=1), alike.argmax(axis=1), -1).tolist()
+        left = [row for row, first in enumerate(first_alike) if first < 0]
+        among = {row: place for place, row in enumerate(left)}
+        to_each_other = _products(units[left], units[left]) >= self._least
+        all_differ = not np.triu(to_each_other, 1).any()
+        before, new = len(self.groups), list[int]()  # rows of these that stand by themselves
         for row, content in enumerate(hashes):
-            joined = [self._of_hash[content]] if content is not None and content in self._of_hash else []
-            if alike[row]:
-                joined.append(int(to_firsts[row].argmax()))
-            elif new and to_each_other[row, new].any():
-                joined.append(before + int(to_each_other[row, new].argmax()))
+            joined = [] if content is None or content not in self._of_hash else [self._of_hash[content]]
+            if first_alike[row] >= 0:
+                joined.append(first_alike[row])
+            elif new and not all_differ:
+                with_new = to_each_other[among[row], [among[one] for one in new]]
+                joined += [before + int(with_new.argmax())] if with_new.any() else []
             if joined:
                 self.groups[min(joined)].append(self._rows + row)
-            else:
-                new.append(row)
-                self._stand_alone([row], units, hashes)
+                continue
+            if content is not None:
+                self._of_hash[content] = len(self.groups)
+            new.append(row)
+            self.groups.append([self._rows + row])
+        if new:
+            self._firsts = units[new] if self._firsts is None else np.concatenate([self._firsts, units[new]])
+        self._rows += len(units)
 
 
 def diversified(relevance: ArrayLike, vectors: ArrayLike, diversity: float) -> list[int]:
