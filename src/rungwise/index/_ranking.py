@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -118,13 +118,19 @@ class PictureCandidates:
         """Similarity of each picture with the query, also of pictures that its vector did not find."""
         rows = self.labelled([one for one in ids if one not in self._scores])
         if rows:
-            vectors = np.stack([row.vector for row in rows.values()])
+            vectors = vectors_of(rows.values())
             if self.metric is None:
                 similar = self.store.similarity.array(vectors, self.vector)[:, 0]
             else:
                 similar = unit_rows(vectors) @ unit_rows(self.vector)[0]
             self._scores |= dict(zip(rows, similar.tolist(), strict=True))
         return [self._scores[one] for one in ids]
+
+
+def vectors_of(rows: Iterable[LabelledVector]) -> NDArray[np.float32]:
+    """(n, D) vectors of at least one row."""
+    vectors = [row.vector for row in rows]
+    return np.concatenate(vectors).reshape(len(vectors), -1)  # a third of the time of np.stack
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -38,3 +39,12 @@ def test_more_facts_than_lines_are_counted():
     text = in_few_lines("head", [(f"fact {n}", "yes") for n in range(40)])
     assert len(text.splitlines()) == MOST_LINES
     assert text.endswith("... 30 more")
+
+
+def test_a_named_tuple_prints_as_a_dataclass():
+    class Pair(NamedTuple):
+        left: object
+        right: str = "b"
+        __repr__ = short_repr
+
+    assert repr(Pair(np.zeros((400, 2), np.float32))) == "Pair(left=<float32 400 x 2>, right='b')"

@@ -21,6 +21,8 @@ from ._memory import shortage as shortage
 from ._products import lengths as lengths
 from ._products import products as products
 from ._products import steady_products as steady_products
+from ._reuse import freed_memory_kept as freed_memory_kept
+from ._reuse import keep_compiled_products as keep_compiled_products
 from ._threads import SORTING as SORTING
 from ._threads import OwnThread as OwnThread
 from ._threads import cores as cores

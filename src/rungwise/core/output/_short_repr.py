@@ -48,7 +48,7 @@ def short(value: object, room: int = 60) -> str:
 
 
 def short_repr(self: object) -> str:
-    r"""The ``__repr__`` of a dataclass whose fields may be long: as usual where that fits into one line.
+    r"""The ``__repr__`` of a dataclass or a named tuple whose fields may be long: as usual where that fits into one line.
 
     Longer ones take a few lines, and fields are cut as far as that needs.
 
@@ -62,7 +62,8 @@ def short_repr(self: object) -> str:
     (Found(ids=('a',), text=''), 4)
     """
     name = type(self).__name__
-    shown = [(one.name, getattr(self, one.name, None)) for one in fields(self) if one.repr]  # type: ignore[arg-type]
+    named = self._fields if isinstance(self, tuple) else [one.name for one in fields(self) if one.repr]  # type: ignore[attr-defined,arg-type]
+    shown = [(one, getattr(self, one, None)) for one in named]
     for room in _ROOMS:
         parts = [f"{field}={short(value, room - len(field))}" for field, value in shown]
         whole = f"{name}({', '.join(parts)})"

@@ -7,9 +7,9 @@ computed once here, and no padding is. States and gradients are those of :class:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,10 @@ def prefix_states(
     return states
 
 
+_ROWS, _COLUMNS = 256, 256
+"""Rows, and columns, of which slopes are computed at a time: what they need stays in the processor's cache."""
+
+
 class _PrefixStates(torch.autograd.Function):
     """One autograd function, so that the gradient of the weights is one product over all prefixes, not one a level."""
 
@@ -139,70 +143,119 @@ class _PrefixStates(torch.autograd.Function):
     ) -> Tensor:
         width, precision, count = weight.shape[1], gates.dtype, len(prefixes)
         own_weight, own_bias = weight.to(precision), bias.to(precision)
+        multiplied = _products_with(own_weight, own_bias)
         states = gates.new_empty((count, width), dtype=torch.float32)
-        before = gates.new_zeros((count, width))  # the state before each, as products read it
-        reset, update, new = (gates.new_empty((count, width)) for _ in range(3))
+        before = gates.new_empty((count, width))  # the state before each, as products read it
+        both = gates.new_empty((count, 2 * width))  # the reset gate and the update gate
+        new = gates.new_empty((count, width))
         recurrent = gates.new_empty((count, width))  # what the state before adds to the new one, before the reset
-        for level, (begin, end) in enumerate(pairwise(prefixes.starts)):
-            given = gates[begin:end] if rows is None else gates.index_select(0, rows[begin:end])
+        # One view of each array for each level, made together: the levels are many, and most of them are small.
+        counts = [end - begin for begin, end in pairwise(prefixes.starts)]
+        inputs = gates.split(counts) if rows is None else rows.split(counts)
+        arrays = (before, both, both[:, :width], both[:, width:], new, recurrent, states)
+        levels = zip(inputs, *(one.split(counts) for one in arrays), strict=True)
+        for level, (own, earlier, opened, reset, update, fresh, added_new, state) in enumerate(levels):
+            given = own if rows is None else gates.index_select(0, own)
             if level == 0:
-                added, previous = own_bias.expand(end - begin, -1), states.new_zeros((end - begin, width))
+                added, previous = own_bias.expand(len(state), -1), torch.zeros_like(state)
+                earlier.zero_()
             else:
                 above, parents = prefixes.starts[level - 1], prefixes.parents[level]
                 previous = states[above : above + prefixes.parent_counts[level]]
                 if parents is None:
-                    added = torch.addmm(own_bias, before[begin:end].copy_(previous), own_weight.t())
+                    added = multiplied(earlier.copy_(previous))
                 else:
                     rounded = previous.to(precision)
-                    torch.index_select(rounded, 0, parents, out=before[begin:end])
-                    added = torch.addmm(own_bias, rounded, own_weight.t()).index_select(0, parents)
+                    torch.index_select(rounded, 0, parents, out=earlier)
+                    added = multiplied(rounded).index_select(0, parents)
                     previous = previous.index_select(0, parents)
-            to_reset, to_update, to_new = given.chunk(3, dim=1)
-            more_reset, more_update, more_new = added.chunk(3, dim=1)
-            recurrent[begin:end] = more_new
-            torch.add(to_reset, more_reset, out=reset[begin:end]).sigmoid_()
-            torch.add(to_update, more_update, out=update[begin:end]).sigmoid_()
-            torch.addcmul(to_new, reset[begin:end], recurrent[begin:end], out=new[begin:end]).tanh_()
-            torch.lerp(new[begin:end].float(), previous, update[begin:end].float(), out=states[begin:end])
-        ctx.save_for_backward(own_weight, before, reset, update, new, recurrent)
+            (given_both, given_new), (more, more_new) = (one.split((2 * width, width), 1) for one in (given, added))
+            torch.add(given_both, more, out=opened).sigmoid_()
+            torch.addcmul(given_new, reset, added_new.copy_(more_new), out=fresh).tanh_()
+            torch.lerp(fresh.float(), previous, update.float(), out=state)
+        ctx.save_for_backward(own_weight, before, both, new, recurrent)
         ctx.prefixes, ctx.rows, ctx.inputs, ctx.weight_type = prefixes, rows, len(gates), weight.dtype
         return states
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, None, Tensor, Tensor, None]:
-        weight, before, reset, update, new, recurrent = ctx.saved_tensors
+        weight, before, both, new, recurrent = ctx.saved_tensors
         prefixes: Prefixes = ctx.prefixes
-        width, precision = weight.shape[1], weight.dtype
-        # What a state's slope is multiplied by on its way to each gate does not depend on later states.
-        passed = 1 - update
-        to_new = torch.addcmul(passed, passed, new.square(), value=-1)
-        factors = reset.new_empty((len(prefixes), 3, width))
-        torch.mul(to_new * recurrent, reset * (1 - reset), out=factors[:, 0])
-        torch.mul(before - new, passed.mul_(update), out=factors[:, 1])
-        torch.mul(to_new, reset, out=factors[:, 2])
-        kept = update.float()
+        width, count = weight.shape[1], len(prefixes)
+        to_new, kept = torch.empty_like(new), torch.empty_like(new, dtype=torch.float32)
+        factors, to_gates = (both.new_empty((count, 3 * width)) for _ in range(2))
         total = slopes.clone()
-        to_gates = reset.new_empty((len(prefixes), 3 * width))
-        for level in range(len(prefixes.starts) - 2, -1, -1):
-            begin, end = prefixes.starts[level], prefixes.starts[level + 1]
-            own, some = total[begin:end], to_gates[begin:end]
-            torch.mul(own.to(precision).unsqueeze(1), factors[begin:end], out=some.view(-1, 3, width))
+        ready = count
+        counts = [end - begin for begin, end in pairwise(prefixes.starts)]
+        by_gate = (one.view(count, 3, width) for one in (factors, to_gates))
+        levels = list(zip(*(one.split(counts) for one in (total, kept, to_gates, *by_gate)), strict=True))
+        for level in range(len(counts) - 1, -1, -1):
+            while prefixes.starts[level] < ready:  # just before they are needed
+                some = slice(max(0, ready - _ROWS), ready)
+                saved = (one[some] for one in (before, both, new, recurrent))
+                _slope_factors(*saved, out=(factors[some], to_new[some], kept[some]))
+                ready = some.start
+            own, passed, slope, factor, slope_by_gate = levels[level]
+            torch.mul(own.to(weight.dtype).unsqueeze(1), factor, out=slope_by_gate)
             if level == 0:
                 break
-            above, count = prefixes.starts[level - 1], prefixes.parent_counts[level]
-            earlier, parents = total[above : above + count], prefixes.parents[level]
+            above, parents = prefixes.starts[level - 1], prefixes.parents[level]
+            earlier = total[above : above + prefixes.parent_counts[level]]
             if parents is None:
-                earlier.addcmul_(own, kept[begin:end])
+                earlier.addcmul_(own, passed)
             else:
-                earlier.index_add_(0, parents, own * kept[begin:end])
-                some = some.new_zeros((count, 3 * width)).index_add_(0, parents, some)
-            earlier += some @ weight
+                earlier.index_add_(0, parents, own * passed)
+                slope = slope.new_zeros((len(earlier), 3 * width)).index_add_(0, parents, slope)
+            earlier += slope @ weight
         weight_slope = (to_gates.t() @ before).to(ctx.weight_type)
-        exact = to_gates.float()
-        bias_slope = exact.sum(dim=0)
-        # The slope of the gates' inputs differs in the new state, to which the reset gate lets only a part through.
-        torch.mul(total, to_new, out=exact[:, 2 * width :])
-        if ctx.rows is not None:
-            exact = exact.new_zeros((ctx.inputs, 3 * width)).index_add_(0, ctx.rows, exact)
-        return exact.to(precision), None, weight_slope, bias_slope, None
+        bias_slope = total.new_empty(3 * width)
+        to_inputs = to_gates.new_empty((count if ctx.rows is None else ctx.inputs, 3 * width))
+        for gate, first in product(range(3), range(0, width, _COLUMNS)):
+            within = slice(first, min(first + _COLUMNS, width))
+            columns = slice(gate * width + within.start, gate * width + within.stop)
+            exact = to_gates[:, columns].float()
+            bias_slope[columns] = exact.sum(dim=0)
+            if gate == 2:  # where the inputs' slope differs: the reset gate lets only a part of the bias through
+                torch.mul(total[:, within], to_new[:, within], out=exact)
+            if ctx.rows is not None:
+                exact = exact.new_zeros((ctx.inputs, exact.shape[1])).index_add_(0, ctx.rows, exact)
+            to_inputs[:, columns] = exact
+        return to_inputs, None, weight_slope, bias_slope, None
+
+
+def _slope_factors(
+    before: Tensor, both: Tensor, new: Tensor, recurrent: Tensor, *, out: tuple[Tensor, Tensor, Tensor]
+) -> None:
+    """What the slope of a state is multiplied by on its way to the gates; it does not depend on later states.
+
+    Args:
+        before: (n, D) states before.
+        both: (n, 2 D) reset and update gates.
+        new: (n, D) new states, before they are mixed with those before.
+        recurrent: (n, D) what the states before add to the new ones.
+        out: Takes the factors of the gates (n, 3 D), the one of the new state (n, D), and the one of the state before,
+            (n, D) float32.
+    """
+    factors, to_new, kept = out
+    width = new.shape[1]
+    reset, update = both[:, :width], both[:, width:]
+    passed = 1 - update
+    torch.addcmul(passed, passed, new.square(), value=-1, out=to_new)
+    torch.mul(to_new * recurrent, reset * (1 - reset), out=factors[:, :width])
+    torch.mul(before - new, passed.mul_(update), out=factors[:, width : 2 * width])
+    torch.mul(to_new, reset, out=factors[:, 2 * width :])
+    kept.copy_(update)
+
+
+def _products_with(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor]:
+    """Function from (n, k) rows to (n, m) their products with (m, k) weights plus the bias, for many calls.
+
+    In bfloat16 a product of few rows brings the weights into another order first, which takes as long as multiplying.
+    Here this happens once. The products have the same bits.
+    """
+    packs = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    if weight.dtype != torch.bfloat16 or not weight.is_cpu or not packs:
+        return lambda rows: F.linear(rows, weight, bias)
+    packed = torch.ops.mkldnn._reorder_linear_weight(weight)
+    return lambda rows: torch.ops.mkldnn._linear_pointwise(rows, packed, bias, "none", [], "")

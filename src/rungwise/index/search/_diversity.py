@@ -73,15 +73,14 @@ class Folding:
         to_each_other = _products(units[left], units[left]) >= self._least
         all_differ = not np.triu(to_each_other, 1).any()
         before, new = len(self.groups), list[int]()  # rows of these that stand by themselves
-        for row, content in enumerate(hashes):
-            joined = [] if content is None or content not in self._of_hash else [self._of_hash[content]]
-            if first_alike[row] >= 0:
-                joined.append(first_alike[row])
-            elif new and not all_differ:
+        for row, (content, alike_to) in enumerate(zip(hashes, first_alike, strict=True)):
+            if alike_to < 0 and new and not all_differ:
                 with_new = to_each_other[among[row], [among[one] for one in new]]
-                joined += [before + int(with_new.argmax())] if with_new.any() else []
-            if joined:
-                self.groups[min(joined)].append(self._rows + row)
+                alike_to = before + int(with_new.argmax()) if with_new.any() else -1
+            same = -1 if content is None else self._of_hash.get(content, -1)
+            if alike_to >= 0 or same >= 0:
+                joined = max(alike_to, same) if min(alike_to, same) < 0 else min(alike_to, same)
+                self.groups[joined].append(self._rows + row)
                 continue
             if content is not None:
                 self._of_hash[content] = len(self.groups)

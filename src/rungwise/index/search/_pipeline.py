@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rungwise.calibration import BEYOND
-from rungwise.index._ranking import POOL, JudgedRanking, PictureCandidates, RankedGroup
+from rungwise.index._ranking import POOL, JudgedRanking, PictureCandidates, RankedGroup, vectors_of
 from rungwise.index.search._diversity import Folding, diversified
 from rungwise.index.search._fusion import fused
 
@@ -128,7 +128,7 @@ def _diversified(
     if (np.diff(scores) > 0).any():  # not in the order of scores: their ranks say what is relevant
         scores = -np.arange(len(first), dtype=np.float64)
     rows = candidates.labelled(firsts)
-    vectors = np.stack([rows[one].vector for one in firsts])
+    vectors = vectors_of(rows[one] for one in firsts)
     return [first[place] for place in diversified(scores, vectors, diversity)] + groups[len(first) :]
 
 
@@ -143,9 +143,9 @@ def _folded(
         new = some[len(ids) : _FOLDED_AT_MOST]
         if new:
             rows = candidates.labelled(new)
-            new = [one for one in new if one in rows]  # others were removed meanwhile
-            folding.add(np.stack([rows[one].vector for one in new]), [rows[one].label or None for one in new])
-            ids += new
+            if rows:  # others were removed meanwhile
+                folding.add(vectors_of(rows.values()), [row.label or None for row in rows.values()])
+                ids += rows
         after = list(some[_FOLDED_AT_MOST:])
         if len(folding.groups) + len(after) >= needed or len(some) < depth:
             places = range(len(ids), len(ids) + len(after))

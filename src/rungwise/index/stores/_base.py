@@ -87,9 +87,11 @@ class WordHits(StoreHits):
     __repr__ = short_repr
 
 
-@dataclass(frozen=True)
-class LabelledVector:
-    """Vector, (D,) float32, and one text of the record, None where it has none."""
+class LabelledVector(NamedTuple):
+    """Vector, (D,) float32, and one text of the record, None where it has none.
+
+    A tuple, since a search makes hundreds.
+    """
 
     vector: Vectors
     label: str | None

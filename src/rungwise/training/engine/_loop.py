@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from rungwise.core import UserError, digest_of_parts, to_plain
+from rungwise.core.compute import freed_memory_kept, keep_compiled_products
 from rungwise.core.disk.locks import alone
 from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions
@@ -129,7 +130,8 @@ def train(
         raise UserError("the configuration has stages; rungwise.training.run runs them one after the other")
     check_logs(config)
     without_effect = accepted(config)
-    with ExitStack() as lock:
+    keep_compiled_products()
+    with freed_memory_kept(), ExitStack() as lock:
         locked = is_first() and out.exists()
         if locked:
             lock.enter_context(alone(out, WRITER))

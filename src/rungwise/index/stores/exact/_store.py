@@ -156,9 +156,10 @@ class ExactStore(Store):
         snapshot, found = self.snapshot, {}
         plain = [np.asarray(part.vectors) for part in snapshot.parts]
         positions, parts = snapshot.positions, snapshot.parts
+        is_one = len(parts) == 1
         for one in ids:
             if (position := positions.get(one)) is not None:
-                number, row = snapshot.place(position)
+                number, row = (0, position) if is_one else snapshot.place(position)
                 label = parts[number].records[row].get(column)
                 found[one] = LabelledVector(plain[number][row], label if isinstance(label, str) else None)
         return found
