@@ -165,6 +165,20 @@ def test_full_decoding_asks_for_every_pixel() -> None:
     assert Preprocessing(224, decoding="full").decoded_side is None
 
 
+def test_pictures_are_normalised_to_the_same_bits_one_by_one_and_together() -> None:
+    preprocessing = Preprocessing(size=9)
+    pictures = torch.randint(0, 256, (5, 3, 9, 9), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
+    before = pictures.clone()
+    mean, std = (torch.tensor(one).view(1, 3, 1, 1) for one in (preprocessing.mean, preprocessing.std))
+    for given in (pictures, pictures[:0], pictures.float()):
+        found = preprocessing.normalise(given)
+        assert torch.equal(found, (given.float() / 255 - mean) / std)
+        assert found.is_contiguous(memory_format=torch.channels_last)
+    traced = torch.jit.trace(preprocessing.normalise, pictures[:2])
+    assert torch.equal(traced(pictures), preprocessing.normalise(pictures))
+    assert torch.equal(pictures, before)
+
+
 def test_normalised_alike_with_and_without_torch() -> None:
     preprocessing = Preprocessing(size=4)
     pictures = torch.stack([noise(4, 4), noise(4, 4, 1)])

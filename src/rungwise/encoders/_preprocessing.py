@@ -163,10 +163,15 @@ class Preprocessing(Bounded):
         """(n, 3, size, size) float32, scaled and normalised, channels last, from uint8."""
         import torch
 
-        mean = torch.tensor(self.mean, device=pictures.device).view(1, 3, 1, 1)
-        std = torch.tensor(self.std, device=pictures.device).view(1, 3, 1, 1)
-        scaled = (pictures.float() / 255 - mean) / std
-        return scaled.contiguous(memory_format=torch.channels_last)
+        mean, std = (torch.tensor(one, device=pictures.device).view(3, 1, 1) for one in (self.mean, self.std))
+        traced = torch.jit.is_tracing() or torch.compiler.is_compiling()  # type: ignore[attr-defined,no-untyped-call]
+        if traced or not pictures.is_cpu:
+            whole: Tensor = (pictures.float() / 255 - mean) / std
+            return whole.contiguous(memory_format=torch.channels_last)
+        made = torch.empty(pictures.shape, memory_format=torch.channels_last)
+        for place, picture in zip(made, pictures, strict=True):  # the cache holds one through all steps
+            place.copy_(picture.to(torch.float32, copy=True).div_(255).sub_(mean).div_(std))
+        return made
 
     def normalise_array(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
         """(n, 3, size, size) float32, scaled and normalised, from uint8."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from rungwise.encoders.texts import GRUEncoder, Prefixes, learn_vocabulary
+from rungwise.encoders.texts import _prefix_gru as module
 from rungwise.encoders.texts._prefix_gru import prefix_states
 from rungwise.encoders.vocabulary import pad
 
@@ -122,6 +123,31 @@ def test_the_same_batch_gives_the_same_bits() -> None:
     for _ in range(2):
         encoder.zero_grad()
         encoder(*pad(captions)).square().sum().backward()
+        slopes.append([one.grad for one in encoder.parameters()])
+    for one, other in zip(*slopes, strict=True):
+        assert one is not None
+        assert torch.equal(one, torch.as_tensor(other))
+
+
+def test_packed_weights_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    weight, bias = (torch.randn(*shape).bfloat16() for shape in ((96, 32), (96,)))
+    for count in (1, 2, 7, 33, 128):
+        rows = torch.randn(count, 32).bfloat16()
+        found = module._products_with(weight, bias)(rows)
+        assert torch.equal(found, torch.nn.functional.linear(rows, weight, bias))
+    monkeypatch.setattr(module, "_packs", lambda: False)
+    assert torch.equal(module._products_with(weight, bias)(rows), found)
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 256])
+def test_slopes_do_not_depend_on_how_many_are_computed_at_a_time(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=16, width=32)
+    slopes = []
+    for rows in (256, at_once):
+        monkeypatch.setattr(module, "_ROWS", rows)
+        encoder.zero_grad()
+        encoder(*pad(CAPTIONS)).square().sum().backward()
         slopes.append([one.grad for one in encoder.parameters()])
     for one, other in zip(*slopes, strict=True):
         assert one is not None

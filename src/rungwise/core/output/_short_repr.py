@@ -48,7 +48,7 @@ def short(value: object, room: int = 60) -> str:
 
 
 def short_repr(self: object) -> str:
-    r"""The ``__repr__`` of a dataclass or a named tuple whose fields may be long: as usual where that fits into one line.
+    r"""The ``__repr__`` of a dataclass or named tuple whose fields may be long: as usual where that fits into one line.
 
     Longer ones take a few lines, and fields are cut as far as that needs.
 

@@ -151,9 +151,10 @@ class _PrefixStates(torch.autograd.Function):
         recurrent = gates.new_empty((count, width))  # what the state before adds to the new one, before the reset
         # One view of each array for each level, made together: the levels are many, and most of them are small.
         counts = [end - begin for begin, end in pairwise(prefixes.starts)]
-        inputs = gates.split(counts) if rows is None else rows.split(counts)
+        inputs = torch.split(gates if rows is None else rows, counts)
         arrays = (before, both, both[:, :width], both[:, width:], new, recurrent, states)
-        levels = zip(inputs, *(one.split(counts) for one in arrays), strict=True)
+        levels = zip(inputs, *(torch.split(one, counts) for one in arrays), strict=True)
+        parts = [2 * width, width]
         for level, (own, earlier, opened, reset, update, fresh, added_new, state) in enumerate(levels):
             given = own if rows is None else gates.index_select(0, own)
             if level == 0:
@@ -169,7 +170,7 @@ class _PrefixStates(torch.autograd.Function):
                     torch.index_select(rounded, 0, parents, out=earlier)
                     added = multiplied(rounded).index_select(0, parents)
                     previous = previous.index_select(0, parents)
-            (given_both, given_new), (more, more_new) = (one.split((2 * width, width), 1) for one in (given, added))
+            (given_both, given_new), (more, more_new) = (torch.split(one, parts, 1) for one in (given, added))
             torch.add(given_both, more, out=opened).sigmoid_()
             torch.addcmul(given_new, reset, added_new.copy_(more_new), out=fresh).tanh_()
             torch.lerp(fresh.float(), previous, update.float(), out=state)
@@ -189,7 +190,7 @@ class _PrefixStates(torch.autograd.Function):
         ready = count
         counts = [end - begin for begin, end in pairwise(prefixes.starts)]
         by_gate = (one.view(count, 3, width) for one in (factors, to_gates))
-        levels = list(zip(*(one.split(counts) for one in (total, kept, to_gates, *by_gate)), strict=True))
+        levels = list(zip(*(torch.split(one, counts) for one in (total, kept, to_gates, *by_gate)), strict=True))
         for level in range(len(counts) - 1, -1, -1):
             while prefixes.starts[level] < ready:  # just before they are needed
                 some = slice(max(0, ready - _ROWS), ready)
@@ -254,8 +255,13 @@ def _products_with(weight: Tensor, bias: Tensor) -> Callable[[Tensor], Tensor]:
     In bfloat16 a product of few rows brings the weights into another order first, which takes as long as multiplying.
     Here this happens once. The products have the same bits.
     """
-    packs = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    if weight.dtype != torch.bfloat16 or not weight.is_cpu or not packs:
+    if weight.dtype != torch.bfloat16 or not weight.is_cpu or not _packs():
         return lambda rows: F.linear(rows, weight, bias)
     packed = torch.ops.mkldnn._reorder_linear_weight(weight)
     return lambda rows: torch.ops.mkldnn._linear_pointwise(rows, packed, bias, "none", [], "")
+
+
+def _packs() -> bool:
+    """Whether torch can pack weights in bfloat16 here: its operators for that need some instructions."""
+    there = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return there and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

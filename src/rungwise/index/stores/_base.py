@@ -96,7 +96,8 @@ class LabelledVector(NamedTuple):
     vector: Vectors
     label: str | None
 
-    __repr__ = short_repr
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True)
