@@ -1,11 +1,13 @@
 """A training step of VSE++ beside a plain loop as its authors wrote it: pairs a second, floors, data loading, memory.
 
     python benchmarks/training.py CAPTIONS                           # batches of 128, two threads
+    python benchmarks/training.py CAPTIONS --beside CHECKOUT         # and an earlier rungwise, in the same turns
     python benchmarks/training.py CAPTIONS --turns 0 --memory --rsum DATA --weights FILE
     python benchmarks/training.py CAPTIONS --turns 0 --memory --coco  # 30 epochs of a set as large as COCO, on a GPU
 
 CAPTIONS is a file of lines "picture#number<TAB>caption", gzipped or not, such as that of Flickr30K. Pictures are random
-rows of 2,048 numbers: what they hold changes no time. All loops take turns of a few steps, and medians are compared.
+rows of 2,048 numbers: what they hold changes no time. All loops, each in a process, take turns of a few steps, and
+medians are compared.
 
 The plain loop is that of the VSE++ program: captions sorted by length and packed, float32, Adam as it stands, the max
 of hinges summed, gradients cut to a norm of 2. Its captions are cut into tokens beforehand, which the program does on
@@ -19,11 +21,15 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -35,6 +41,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from measuring import GB, Rows, alone, memory_of, with_out
+from rungwise.core import compute
 from rungwise.data import ImageCaptions, read
 from rungwise.data.files import FeatureRows
 from rungwise.encoders import FeatureConfig
@@ -52,6 +59,19 @@ PLAIN_PAIRS, SLOW = 251.0, 0.8
 FEATURE, WIDTH, WORD, RATE = 2048, 1024, 300, 2e-4
 VALIDATION = 200
 COCO_IMAGES, COCO_CAPTIONS = 113_287, 566_435
+
+BATCHES = 100
+"""Batches that all turns are of. Each was there once before the clock runs, so that the code of its products is there,
+as after the first epoch of a run."""
+PLAYERS = {
+    "plain": "plain loop, float32",
+    "random": "ours, bfloat16, random batches",
+    "length": "ours, bfloat16, by_length",
+    "float32": "ours, float32, random batches",
+    "floor plain": "floor of the plain loop's products",
+    "floor random": "floor of ours, random batches",
+    "floor length": "floor of ours, by_length",
+}
 
 Sizes = list[tuple[int, int, int]]
 """(m, k, n) of matrix products."""
@@ -264,88 +284,116 @@ def prepared_of(config: TrainConfig, data: ImageCaptions) -> Prepared:
     return prepare(config, data, Processes(), cpu, say=lambda line: None, progress=lambda what, done, of: None)
 
 
-@dataclass
-class Timed:
-    """A job and what its turns took.
+class Player:
+    """A loop, or products alone, in a process of its own, which takes its turns when told to.
 
-    Attributes:
-        name: As printed.
-        job: Takes the number of steps.
-        seconds: Of each turn.
+    What one holds of memory and of compiled products says nothing of another, and an earlier rungwise can play along.
+
+    Args:
+        kind: Of :data:`PLAYERS`.
+        asked: Options of the benchmark.
+        checkout: Where the code of ours comes from; None for the present one.
     """
 
-    name: str
-    job: Callable[[int], object]
-    seconds: list[float]
+    def __init__(self, kind: str, asked: argparse.Namespace, checkout: Path | None = None) -> None:
+        self.name = PLAYERS[kind] + (" (before)" if checkout else "")
+        command = [sys.executable, __file__, str(asked.captions), "--play", kind]
+        for option in ("batch", "threads", "settle"):
+            command += [f"--{option}", str(getattr(asked, option))]
+        path = {"PYTHONPATH": str((checkout / "src").resolve())} if checkout else {}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **path}
+        )
+        self.seconds: list[float] = []
+        self.data_seconds = 0.0
+        self._heard()
+
+    def _heard(self) -> list[float]:
+        """What the process answers, once it has."""
+        assert self._process.stdout is not None
+        if not (line := self._process.stdout.readline()):
+            sys.exit(f"{self.name}: the process ended")
+        heard: list[float] = json.loads(line)
+        return heard
 
     def turn(self, steps: int) -> None:
-        """Time some steps."""
-        begun = time.perf_counter()
-        self.job(steps)
-        self.seconds.append((time.perf_counter() - begun) / steps)
+        """Take some steps."""
+        assert self._process.stdin is not None
+        print(steps, file=self._process.stdin, flush=True)
+        seconds, data_seconds = self._heard()
+        self.seconds.append(seconds / steps)
+        self.data_seconds += data_seconds
+
+    def leave(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    @property
+    def median(self) -> float:
+        """Seconds of a step."""
+        return statistics.median(self.seconds)
 
 
-def speed(data: ImageCaptions, batch: int, turns: int, steps: int, kept: Rows) -> None:
+def play(kind: str, data: ImageCaptions, batch: int, settle: int) -> None:
+    """What a :class:`Player`'s process does: steps when told how many, and seconds in answer, those of data besides."""
+    sampler = ByLength() if "length" in kind else Shuffled()
+    prepared = run_of(data, sampler, "float32" if kind == "float32" else "bfloat16", batch)
+    chosen = full(prepared, batch)[:BATCHES]
+    loop = Loop(prepared) if kind in ("random", "length", "float32") else None
+    step: Callable[[Any], object]
+    drawn: Iterator[Any]
+    if kind.startswith("floor"):
+        of = plain_sizes if kind == "floor plain" else None
+        sizes = [of(lengths_of(prepared, one)) if of else sizes_of(prepared, one) for one in chosen]
+        step, drawn = Products().run, cycle(sizes)
+    else:
+        step, drawn = PlainLoop(prepared).step if loop is None else loop.step, cycle(chosen)
+    # As in a run of ours, which an earlier rungwise did not do.
+    kept = getattr(compute, "freed_memory_kept", nullcontext) if loop else nullcontext
+    with kept():
+        for _ in range(settle):
+            step(next(drawn))
+        print([0.0, 0.0], flush=True)
+        for line in sys.stdin:
+            before, begun = loop.data_seconds if loop else 0.0, time.perf_counter()
+            for _ in range(int(line)):
+                step(next(drawn))
+            seconds = time.perf_counter() - begun
+            print([seconds, loop.data_seconds - before if loop else 0.0], flush=True)
+
+
+def speed(asked: argparse.Namespace, kept: Rows) -> None:
     """Print the milliseconds of each turn as it ends, and the table of times."""
-    random, by_length, exact = (
-        run_of(data, sampler, precision, batch)
-        for sampler, precision in ((Shuffled(), "bfloat16"), (ByLength(), "bfloat16"), (Shuffled(), "float32"))
-    )
-    plain, products = PlainLoop(random), Products()
-    loops = {"random": Loop(random), "by length": Loop(by_length), "float32": Loop(exact)}
-    drawn = {name: cycle(full(loop.prepared, batch)) for name, loop in loops.items()}
-    drawn["plain"] = cycle(full(random, batch))
-    sizes: dict[str, Iterator[Sizes]] = {
-        "plain": cycle([plain_sizes(lengths_of(random, one)) for one in full(random, batch)[: turns * steps]]),
-        "random": cycle([sizes_of(random, one) for one in full(random, batch)[: turns * steps]]),
-        "by length": cycle([sizes_of(by_length, one) for one in full(by_length, batch)[: turns * steps]]),
-    }
-
-    def trained(name: str) -> Callable[[int], None]:
-        step = plain.step if name == "plain" else loops[name].step
-        return lambda count: [step(next(drawn[name])) for _ in range(count)]  # type: ignore[func-returns-value]
-
-    def multiplied(name: str) -> Callable[[int], None]:
-        return lambda count: [products.run(next(sizes[name])) for _ in range(count)]  # type: ignore[func-returns-value]
-
-    rows = [
-        Timed("plain loop, float32", trained("plain"), []),
-        Timed("ours, bfloat16, random batches", trained("random"), []),
-        Timed("ours, bfloat16, by_length", trained("by length"), []),
-        Timed("ours, float32, random batches", trained("float32"), []),
-        Timed("floor of the plain loop's products", multiplied("plain"), []),
-        Timed("floor of ours, random batches", multiplied("random"), []),
-        Timed("floor of ours, by_length", multiplied("by length"), []),
-    ]
-    for one in rows:
-        one.job(2)  # warms up
-    for loop in loops.values():
-        loop.data_seconds = 0.0
-    for turn in range(turns):
-        for one in rows:
-            one.turn(steps)
-        kept.add(turn=turn + 1, **{one.name: 1000 * one.seconds[-1] for one in rows})
-    plain_row, floors = rows[0], {1: rows[5], 2: rows[6]}
-    print(f"{'':36}{'ms a step':>10}{'pairs/s':>9}{'x plain':>9}{'x floor':>8}{'data %':>8}")
-    for number, one in enumerate(rows):
-        loop = {1: "random", 2: "by length", 3: "float32"}.get(number)
-        share = 100 * loops[loop].data_seconds / (steps * sum(one.seconds)) if loop else None
+    players = {kind: Player(kind, asked) for kind in PLAYERS}
+    if asked.beside:
+        players |= {f"{kind}, before": Player(kind, asked, asked.beside) for kind in ("random", "length", "float32")}
+    for turn in range(asked.turns):
+        for one in players.values():
+            one.turn(asked.steps)
+        kept.add(turn=turn + 1, **{one.name: 1000 * one.seconds[-1] for one in players.values()})
+    print(f"{'':44}{'ms a step':>10}{'pairs/s':>9}{'x plain':>9}{'x floor':>8}{'data %':>8}")
+    plain = players["plain"]
+    for kind, one in players.items():
+        floor = players.get(f"floor {kind.removesuffix(', before')}")
+        share = 100 * one.data_seconds / (asked.steps * sum(one.seconds)) if one.data_seconds else None
         print(
-            f"{one.name:<36}{1000 * statistics.median(one.seconds):>10.1f}"
-            f"{batch / statistics.median(one.seconds):>9.0f}{ratio(plain_row, one):>9.2f}"
-            + (f"{ratio(one, floors[number]):>8.2f}" if number in floors else f"{'':>8}")
+            f"{one.name:<44}{1000 * one.median:>10.1f}{asked.batch / one.median:>9.0f}{ratio(plain, one):>9.2f}"
+            + (f"{ratio(one, floor):>8.2f}" if floor and kind != "plain" else f"{'':>8}")
             + (f"{share:>8.2f}" if share is not None else "")
         )
-    made = batch / statistics.median(plain_row.seconds)
-    if made < SLOW * PLAIN_PAIRS:
+        one.leave()
+    if (made := asked.batch / plain.median) < SLOW * PLAIN_PAIRS:
         print(
             f"the plain loop makes {made:.0f} pairs/s, below {SLOW} of {PLAIN_PAIRS:.0f}: the machine is busy or slower"
         )
-    print(aim("4 times the plain loop, random batches", ratio(plain_row, rows[1]), 4.0, least=True))
-    print(aim("1.6 times the floor, random batches", ratio(rows[1], rows[5]), 1.6, least=False))
+    ours = players["random"]
+    print(aim("4 times the plain loop, random batches", ratio(plain, ours), 4.0, least=True))
+    print(aim("1.6 times the floor, random batches", ratio(ours, players["floor random"]), 1.6, least=False))
 
 
-def ratio(one: Timed, other: Timed) -> float:
+def ratio(one: Player, other: Player) -> float:
     """Median of the turns' ratios, each of neighbouring turns."""
     return statistics.median(a / b for a, b in zip(one.seconds, other.seconds, strict=True))
 
@@ -471,13 +519,21 @@ def main() -> None:
     parser.add_argument("--coco-images", type=int, default=COCO_IMAGES)
     parser.add_argument("--coco-epochs", type=int, default=30)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="for --coco")
+    parser.add_argument("--beside", type=Path, help="a checkout of rungwise")
+    parser.add_argument("--settle", type=int, default=BATCHES, help="steps before the first turn")
+    parser.add_argument("--play", choices=PLAYERS, help=argparse.SUPPRESS)
     with_out(parser)
     options = parser.parse_args()
+    if options.play:
+        getattr(compute, "keep_compiled_products", lambda: None)()  # which an earlier rungwise has not
+        torch.set_num_threads(options.threads)
+        play(options.play, collection(options.captions), options.batch, options.settle)
+        return
     kept = Rows(options.out)
     torch.set_num_threads(options.threads)
     if options.turns:
         print(f"VSE++, B = {options.batch}, D = {WIDTH}, words {WORD}, {options.threads} threads, features {FEATURE}")
-        speed(collection(options.captions), options.batch, options.turns, options.steps, kept)
+        speed(options, kept)
     if options.memory:
         growth(options.captions, options.memory, options.threads, kept)
     if options.rsum and options.weights:

@@ -1,17 +1,23 @@
-import ctypes
+import platform
+import resource
 
 import pytest
 
 from rungwise.core.compute import _reuse as reuse
 from rungwise.core.compute import freed_memory_kept, keep_compiled_products
 
+PAGE = reuse._LARGE_PAGE
+
 
 class Library:
-    """Notes what it is told."""
+    """A C library whose heap grows as it is told, and which notes what it is asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, grows: bool = True) -> None:
         self.told: dict[int, int] = {}
         self.trimmed = 0
+        self.grows, self.end = grows, PAGE + 1
+        self.held: list[int] = []
+        self.advised: list[tuple[int, int, int]] = []
 
     def mallopt(self, parameter: int, value: int) -> int:
         self.told[parameter] = value
@@ -20,6 +26,22 @@ class Library:
     def malloc_trim(self, left: int) -> int:
         self.trimmed += 1
         return 1
+
+    def sbrk(self, more: int) -> int:
+        return self.end
+
+    def malloc(self, size: int) -> int:
+        if self.grows:
+            self.end += self.told[reuse._TOP_PAD] // 8
+        self.held.append(self.end)
+        return self.end
+
+    def free(self, place: int) -> None:
+        self.held.remove(place)
+
+    def madvise(self, begin: int, size: int, what: int) -> int:
+        self.advised.append((begin, size, what))
+        return 0
 
 
 @pytest.fixture
@@ -40,6 +62,20 @@ def test_the_outermost_block_gives_memory_back(library: Library) -> None:
     assert (library.told, library.trimmed) == (reuse._USUAL, 1)
 
 
+def test_what_the_heap_grew_by_is_asked_for_in_large_pages(library: Library) -> None:
+    with freed_memory_kept(), freed_memory_kept():
+        pass
+    assert library.advised == [(2 * PAGE, reuse._ROOM - PAGE, reuse._MADV_HUGEPAGE)]
+    assert not library.held
+
+
+def test_a_heap_that_does_not_grow_is_left_as_it_is(library: Library) -> None:
+    library.grows = False
+    with freed_memory_kept():
+        assert not library.advised
+    assert library.told == reuse._USUAL
+
+
 def test_what_the_user_has_set_stays(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_max=4")
     with freed_memory_kept():
@@ -51,16 +87,23 @@ def test_what_the_user_has_set_stays(library: Library, monkeypatch: pytest.Monke
 
 def test_other_c_libraries_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reuse.platform, "libc_ver", lambda: ("musl", "1.2"))
-    reuse._glibc.cache_clear()
+    assert reuse._glibc.__wrapped__() is None
+    monkeypatch.setattr(reuse, "_glibc", lambda: None)
     with freed_memory_kept():
-        assert reuse._glibc() is None
-    reuse._glibc.cache_clear()
+        pass
 
 
-def test_the_parameters_are_those_of_glibc() -> None:
-    if (library := reuse._glibc()) is None:
-        pytest.skip("glibc is not the C library here")
-    assert isinstance(library, ctypes.CDLL)
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc is not the C library here")
+def test_a_block_that_is_freed_and_asked_for_again_costs_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in reuse._SET_BY_USER:
+        monkeypatch.delenv(name, raising=False)
+
+    def faults() -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(8):
+            bytearray(24 << 20)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
     with freed_memory_kept():
-        assert all(library.mallopt(parameter, value) == 1 for parameter, value in reuse._KEPT.items())
-    assert all(library.mallopt(parameter, value) == 1 for parameter, value in reuse._USUAL.items())
+        faults()
+        assert faults() < 1000  # one block has 6,144 pages
