@@ -76,6 +76,14 @@ def test_a_heap_that_does_not_grow_is_left_as_it_is(library: Library) -> None:
     assert library.told == reuse._USUAL
 
 
+def test_a_process_of_limited_memory_takes_no_room_in_advance(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reuse, "memory_limit", lambda: ("ulimit -v", 1 << 32))
+    with freed_memory_kept():
+        assert (library.told, library.advised) == (reuse._KEPT, [])
+
+
 def test_what_the_user_has_set_stays(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_max=4")
     with freed_memory_kept():

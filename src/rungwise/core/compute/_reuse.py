@@ -10,6 +10,8 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from functools import cache
 
+from rungwise.core.compute._memory import memory_limit
+
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 """Parameters of glibc's ``mallopt``."""
 _HEAP_BLOCK = 32 << 20
@@ -33,7 +35,7 @@ def freed_memory_kept() -> Iterator[None]:
     """Context in which memory that is freed stays with this process for what is allocated next.
 
     The C library gives memory back to the system soon after it is freed, and the system fills what it gives anew with
-    zeros, page by page. A training step frees and allocates hundreds of arrays. Here freed memory stays until the block
+    zeros, page by page. Each layer of a network frees and allocates arrays. Here freed memory stays until the block
     ends, and comes in large pages where the system has them. Only glibc has such settings: elsewhere, and where the
     user has chosen them, nothing changes.
 
@@ -49,7 +51,8 @@ def freed_memory_kept() -> Iterator[None]:
     with _counting:
         _blocks += 1
         if _blocks == 1:
-            _grow_in_large_pages(library)
+            if memory_limit() is None:  # the room of a process that may have little is for others
+                _grow_in_large_pages(library)
             _set(library, _KEPT)
     try:
         yield

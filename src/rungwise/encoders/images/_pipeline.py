@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rungwise.core import UserError
-from rungwise.core.compute import cores, startable, thread_pool
+from rungwise.core.compute import cores, freed_memory_kept, startable, thread_pool
 from rungwise.data import Issue
 from rungwise.data.pictures import prepared_picture, unreadable_picture
 from rungwise.encoders._preprocessing import Preprocessing
@@ -131,11 +131,15 @@ def _on_cores(
             return _complete(some, [prepare(position) for position in some], lambda ready: encode(ready).numpy())
 
     parts = (range(begin, min(begin + size, count)) for begin in range(0, count, size))
-    if torch.get_num_threads() == 1 or (count <= 1 and not alike):
+    if count <= 1 and not alike:
         yield from map(work, parts)
         return
-    with _one_core_each(streams) as pool:
-        yield from _ahead(pool, work, parts, 2 * streams)
+    with freed_memory_kept():
+        if torch.get_num_threads() == 1:
+            yield from map(work, parts)
+            return
+        with _one_core_each(streams) as pool:
+            yield from _ahead(pool, work, parts, 2 * streams)
 
 
 def _on_device(

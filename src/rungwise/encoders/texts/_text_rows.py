@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rungwise.core.compute import freed_memory_kept
 from rungwise.core.disk import usable_cache
 from rungwise.data import Issue
 from rungwise.encoders._precision import PROBE, computing, device_of
@@ -115,11 +116,12 @@ def text_rows(
     if progress:
         progress(len(texts) - len(missing))
     missing.sort(key=len, reverse=True)  # batches hold little padding, and the largest comes first
-    for begin in range(0, len(missing), _RUN):
-        some = missing[begin : begin + _RUN]
-        store.append([_key(text) for text in some], encode_texts(side, some, half=half))
-        if progress:
-            progress(len(some))
+    with freed_memory_kept():
+        for begin in range(0, len(missing), _RUN):
+            some = missing[begin : begin + _RUN]
+            store.append([_key(text) for text in some], encode_texts(side, some, half=half))
+            if progress:
+                progress(len(some))
     return TextRows(store.rows(), store.find(keys), len(missing), time.perf_counter() - begun)
 
 
