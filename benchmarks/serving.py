@@ -290,7 +290,7 @@ def show_queries(console: Console, folder: Path, asked: argparse.Namespace) -> N
         ]
     console.print(f"GET /search, the next as soon as the last is answered, {asked.seconds:g} s each")
     rows = Rows(asked.out)
-    for way in ways:
+    for way in [ways[number - 1] for number in asked.ways] if asked.ways else ways:
         index = folder / f"{'earlier' if way.beside else 'this'}-index"
         variables = environment(way.beside, folder)
         if not index.exists():
@@ -414,6 +414,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="of load, and of hostile")
     parser.add_argument("--out", type=Path, help="file to which each row of queries is appended, as a line of JSON")
     parser.add_argument("--clients", type=int, default=50, help="visitors")
+    parser.add_argument("--ways", type=int, nargs="+", help="of queries, by their numbers from 1; default all")
     parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="of an earlier rungwise, for queries")
     parser.add_argument("--model", type=Path, help="of queries; a small one with random weights unless given")
     parser.add_argument("--think", type=float, default=1.0, help="seconds from what was found to the next query")

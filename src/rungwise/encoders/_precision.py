@@ -6,8 +6,9 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -16,6 +17,7 @@ from torch.nn import functional as F
 
 from rungwise.core import Bounded, Share
 
+Module = TypeVar("Module", bound=nn.Module)
 Precision = Literal["auto", "float32", "bfloat16"]
 
 PROBE = 16
@@ -143,6 +145,23 @@ def trained_in(precision: str, device: torch.device) -> str:
     if precision != "auto":
         return precision
     return "bfloat16" if native_bfloat16(device) else "float32"
+
+
+def copied_in(network: Module, precision: torch.dtype) -> Module:
+    """A copy of a network for inference whose weights are in this precision; it shares those that are already.
+
+    >>> network = nn.Linear(2, 3)
+    >>> copied_in(network, torch.float32).weight.data_ptr() == network.weight.data_ptr()
+    True
+    >>> copied_in(network, torch.bfloat16).weight.dtype, network.weight.dtype
+    (torch.bfloat16, torch.float32)
+    """
+    weights = {
+        id(one): nn.Parameter(one.detach().to(precision) if one.is_floating_point() else one, requires_grad=False)
+        for one in network.parameters()
+    }
+    buffers = {id(one): one.to(precision) if one.is_floating_point() else one for one in network.buffers()}
+    return deepcopy(network, {**weights, **buffers})
 
 
 def _timed(encode: Callable[[Tensor], Tensor], pictures: Tensor) -> tuple[Tensor, float]:

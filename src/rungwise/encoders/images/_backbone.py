@@ -21,6 +21,7 @@ from rungwise.core import ELSEWHERE, Cancelled, UserError, from_plain
 from rungwise.core.formats import digest_of_tensors, read_metadata, read_tensors
 from rungwise.core.network import fetching, folder_of, hub_folder
 from rungwise.core.text import near_names
+from rungwise.encoders._precision import copied_in
 from rungwise.encoders._preprocessing import Crops, Interpolation, Preprocessing, Resize
 from rungwise.encoders._sides import PREPROCESSING, ImageSideConfig, PictureSide, SavedFiles
 from rungwise.encoders.images._batch_norm_fusion import with_batch_norms_fused
@@ -150,11 +151,12 @@ class Backbone(PictureSide):
         return self._read(self.network, pictures, torch.float32)
 
     def inference(self, half: bool) -> Callable[[Tensor], Tensor]:
-        """A copy of the network with batch norms fused, in bfloat16 if ``half``."""
+        """A copy of the network with batch norms fused, in bfloat16 if ``half``; unchanged weights are shared."""
         side = self.preprocessing.size
         noise = torch.rand(1, 3, side, side, generator=torch.Generator().manual_seed(0))
         precision = torch.bfloat16 if half else torch.float32
-        network = with_batch_norms_fused(self.network, noise.to(next(self.parameters()).device)).to(precision)
+        network = with_batch_norms_fused(self.network, noise.to(next(self.parameters()).device))
+        network = copied_in(network, precision)
         return lambda pictures: self._read(network, pictures, precision)
 
     def _read(self, network: nn.Module, pictures: Tensor, precision: torch.dtype) -> Tensor:

@@ -13,10 +13,10 @@ _EXACT = 1e-4
 
 
 def with_batch_norms_fused(network: nn.Module, pixels: Tensor) -> nn.Module:
-    """A copy for inference whose convolutions include the batch norm after them.
+    """A copy for inference whose convolutions include the batch norm after them; the network itself if it has none.
 
     The order of layers is found by running the network, and the copy is compared with the network. Where it computes
-    something else, as when a convolution's output is read elsewhere too, the network is copied unfused.
+    something else, as when a convolution's output is read elsewhere too, the network itself is returned.
 
     Args:
         network: The network, in evaluation mode.
@@ -28,11 +28,13 @@ def with_batch_norms_fused(network: nn.Module, pixels: Tensor) -> nn.Module:
     """
     from timm.layers.norm_act import BatchNormAct2d
 
+    if not any(isinstance(one, nn.BatchNorm2d) for one in network.modules()):
+        return network
     made = copy.deepcopy(network).requires_grad_(False)
     with torch.inference_mode():
         pairs, expected = _pairs(made, pixels)
     if not pairs:
-        return made
+        return network
     for convolution, name in pairs:
         norm = made.get_submodule(name)
         assert isinstance(norm, nn.BatchNorm2d)
@@ -53,7 +55,7 @@ def with_batch_norms_fused(network: nn.Module, pixels: Tensor) -> nn.Module:
         found = made(pixels)
     if (found - expected).abs().max() <= _EXACT * expected.abs().max():
         return made
-    return copy.deepcopy(network).requires_grad_(False)
+    return network
 
 
 def _pairs(network: nn.Module, pixels: Tensor) -> tuple[list[tuple[nn.Conv2d, str]], Tensor]:

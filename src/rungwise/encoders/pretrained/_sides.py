@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,6 +17,7 @@ from torch.nn import functional as F
 from rungwise.core import ELSEWHERE, UserError, from_plain, identity
 from rungwise.core.formats import digest_of_tensors
 from rungwise.data.files import FeatureRows
+from rungwise.encoders._precision import copied_in
 from rungwise.encoders._preprocessing import Preprocessing
 from rungwise.encoders._sides import (
     IMAGE_ENCODER,
@@ -135,7 +135,7 @@ class PretrainedImageSide(PictureSide):
         """A bfloat16 copy of the network if ``half``, which is a quarter faster than autocast."""
         if not half or isinstance(self.preprocessing, PatchPreprocessing):  # whose counts bfloat16 cannot hold
             return super().inference(half)
-        network = copy.deepcopy(self.network).to(torch.bfloat16)  # a quarter faster than autocast
+        network = copied_in(self.network, torch.bfloat16)  # a quarter faster than autocast
         return lambda rows: torch.as_tensor(network(self.preprocessing.normalise(rows).to(torch.bfloat16))).float()
 
     def identity(self) -> str:
