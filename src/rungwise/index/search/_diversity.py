@@ -64,19 +64,17 @@ class Folding:
             self._add(units[some], hashes[some])
 
     def _add(self, units: NDArray[np.float32], hashes: Sequence[str | None]) -> None:
-        first_alike = [-1] * len(units)
+        group_of = np.full(len(units), -1)  # of the first row before that each is like
         if self._firsts is not None:
             alike = _products(units, self._firsts) >= self._least
-            first_alike = np.where(alike.any(axis=1), alike.argmax(axis=1), -1).tolist()
-        left = [row for row, first in enumerate(first_alike) if first < 0]
-        among = {row: place for place, row in enumerate(left)}
+            group_of = np.where(alike.any(axis=1), alike.argmax(axis=1), -1)
+        left = np.flatnonzero(group_of < 0)
         to_each_other = _products(units[left], units[left]) >= self._least
-        all_differ = not np.triu(to_each_other, 1).any()
-        before, new = len(self.groups), list[int]()  # rows of these that stand by themselves
-        for row, (content, alike_to) in enumerate(zip(hashes, first_alike, strict=True)):
-            if alike_to < 0 and new and not all_differ:
-                with_new = to_each_other[among[row], [among[one] for one in new]]
-                alike_to = before + int(with_new.argmax()) if with_new.any() else -1
+        all_differ = not np.triu(to_each_other, 1).any()  # as most do
+        place_of = dict(zip(left.tolist(), range(len(left)), strict=True))
+        new: list[int] = []  # rows of these that stand by themselves
+        for row, content in enumerate(hashes):
+            alike_to = int(group_of[row])
             same = -1 if content is None else self._of_hash.get(content, -1)
             if alike_to >= 0 or same >= 0:
                 joined = max(alike_to, same) if min(alike_to, same) < 0 else min(alike_to, same)
@@ -84,6 +82,9 @@ class Folding:
                 continue
             if content is not None:
                 self._of_hash[content] = len(self.groups)
+            if not all_differ:
+                like_it = left[to_each_other[place_of[row]]]
+                group_of[like_it[group_of[like_it] < 0]] = len(self.groups)
             new.append(row)
             self.groups.append([self._rows + row])
         if new:
