@@ -77,7 +77,7 @@ USES = {
 """What commands load that are given a folder of pictures, and its index in which nothing is to be changed."""
 
 USES_WITH_TORCH = {
-    "search photos.index 'a dog'": "PIL numba numpy pydantic safetensors scipy tokenizers torch",
+    "search photos.index 'a dog'": "PIL numpy pydantic safetensors scipy tokenizers torch",
     "doctor photos": "PIL numpy pydantic safetensors tokenizers torch",
 }
 """The same of commands that take longer."""

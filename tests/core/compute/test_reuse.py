@@ -59,7 +59,7 @@ def test_the_outermost_block_gives_memory_back(library: Library) -> None:
         with pytest.raises(KeyError), freed_memory_kept():
             raise KeyError
         assert (library.told, library.trimmed) == (reuse._KEPT, 0)
-    assert (library.told, library.trimmed) == (reuse._USUAL, 1)
+    assert (library.told, library.trimmed) == (reuse._AFTER, 1)
 
 
 def test_what_the_heap_grew_by_is_asked_for_in_large_pages(library: Library) -> None:
@@ -73,7 +73,7 @@ def test_a_heap_that_does_not_grow_is_left_as_it_is(library: Library) -> None:
     library.grows = False
     with freed_memory_kept():
         assert not library.advised
-    assert library.told == reuse._USUAL
+    assert library.told == reuse._AFTER
 
 
 def test_a_process_of_limited_memory_takes_no_room_in_advance(

@@ -17,7 +17,8 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
 _HEAP_BLOCK = 32 << 20
 """Largest array that comes from the heap, which is as large as glibc allows."""
 _KEPT = {_MMAP_THRESHOLD: _HEAP_BLOCK, _TRIM_THRESHOLD: (1 << 31) - 1, _TOP_PAD: 64 << 20}
-_USUAL = {_MMAP_THRESHOLD: 1 << 17, _TRIM_THRESHOLD: 1 << 17, _TOP_PAD: 1 << 17}
+_AFTER = {_MMAP_THRESHOLD: _HEAP_BLOCK, _TRIM_THRESHOLD: 2 * _HEAP_BLOCK, _TOP_PAD: 1 << 17}
+"""As glibc adapts itself once a block of that size is freed; what is set no longer adapts."""
 _SET_BY_USER = ("GLIBC_TUNABLES", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_")
 _ROOM = 1 << 30
 """Bytes by which the heap grows in large pages; they take no memory before they are used."""
@@ -60,7 +61,7 @@ def freed_memory_kept() -> Iterator[None]:
         with _counting:
             _blocks -= 1
             if not _blocks:
-                _set(library, _USUAL)
+                _set(library, _AFTER)
                 library.malloc_trim(0)
 
 
