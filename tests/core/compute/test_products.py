@@ -57,3 +57,13 @@ def test_steady_products_of_nothing() -> None:
     nothing, some = np.empty((0, 3), np.float32), np.ones((2, 3), np.float32)
     assert steady_products(nothing, some).shape == (0, 2)
     assert steady_products(some, nothing).shape == (2, 0)
+
+
+def test_products_are_those_of_numpy_1_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = np.random.default_rng(0)
+    asked, vectors = (draw.standard_normal((count, 37)).astype(np.float32) for count in (2, 30))
+    found = products(asked, vectors), lengths(vectors)
+    monkeypatch.delattr(np, "vecdot", raising=False)
+    np.testing.assert_allclose(products(asked, vectors), found[0], atol=1e-5)
+    np.testing.assert_allclose(lengths(vectors), found[1], rtol=1e-6)
+    assert len(np.unique(products(vectors[:1], np.tile(vectors[0], (1003, 1))))) == 1

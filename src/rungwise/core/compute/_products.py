@@ -39,7 +39,7 @@ def products(queries: Vectors, rows: Vectors) -> Vectors:
     # Not a product of matrices, in which an equal row may get another last bit elsewhere.
     def multiply(low: int, high: int) -> None:
         for query, own in zip(queries, found, strict=True):
-            np.einsum("nd,d->n", rows[low:high], query, out=own[low:high])
+            _inner(rows[low:high], query, own[low:high])
 
     in_threads(multiply, len(rows), rows.size)
     return found
@@ -79,11 +79,19 @@ def lengths(rows: Vectors) -> Vectors:
     squares = np.empty(len(rows), np.float32)
 
     def add_up(low: int, high: int) -> None:
-        np.einsum("nd,nd->n", rows[low:high], rows[low:high], out=squares[low:high])
+        _inner(rows[low:high], rows[low:high], squares[low:high])
 
     in_threads(add_up, len(rows), rows.size)
     found: Vectors = np.sqrt(squares)
     return found
+
+
+def _inner(rows: Vectors, other: Vectors, out: Vectors) -> None:
+    """Inner products of each row with another vector, or with the row of another array."""
+    if hasattr(np, "vecdot"):  # which numpy 1 lacks
+        np.vecdot(rows, other, out=out)
+    else:
+        np.einsum("nd,nd->n", rows, np.broadcast_to(other, rows.shape), out=out)
 
 
 def _plain(rows: Vectors) -> Vectors:
