@@ -16,6 +16,8 @@ Vectors = NDArray[np.float32]
 
 _FEW = 4
 """Largest number of queries for which reading the rows takes longer than multiplying; above it, BLAS is used."""
+_LIGHT = 4
+"""Ratio of the time of other work on an entry to that of a product: below as many more entries, threads do not pay."""
 _SHARE = 2048
 """Number of rows of either side that one thread multiplies at a time."""
 _limiting = threading.Lock()
@@ -41,7 +43,7 @@ def products(queries: Vectors, rows: Vectors) -> Vectors:
         for query, own in zip(queries, found, strict=True):
             _inner(rows[low:high], query, own[low:high])
 
-    in_threads(multiply, len(rows), rows.size)
+    in_threads(multiply, len(rows), rows.size // _LIGHT)
     return found
 
 
@@ -81,7 +83,7 @@ def lengths(rows: Vectors) -> Vectors:
     def add_up(low: int, high: int) -> None:
         _inner(rows[low:high], rows[low:high], squares[low:high])
 
-    in_threads(add_up, len(rows), rows.size)
+    in_threads(add_up, len(rows), rows.size // _LIGHT)
     found: Vectors = np.sqrt(squares)
     return found
 
