@@ -194,8 +194,8 @@ FAULTS = (
     ),
     Fault(
         "index/search/_diversity.py",
-        "alike = np.any(to_firsts, axis=1)",
-        "alike = np.all(to_firsts, axis=1)",
+        "np.where(alike.any(axis=1), ",
+        "np.where(alike.all(axis=1), ",
     ),
     Fault("index/cutoff/_calibration.py", "if store.count() > len(names):", "if store.count() < len(names):"),
     Fault("quality/_queries.py", "if len(names) <= number:", "if len(names) < 0:"),
