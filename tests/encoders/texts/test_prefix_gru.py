@@ -115,6 +115,12 @@ def test_in_bfloat16_slopes_are_as_near_as_those_of_torch(monkeypatch: pytest.Mo
         assert (one - right).norm() < 1.5 * (other.float() - right).norm() + 1e-3 * right.norm()
 
 
+def assert_same_bits(slopes: list[list[Tensor | None]]) -> None:
+    for one, other in zip(*slopes, strict=True):
+        assert one is not None
+        assert torch.equal(one, torch.as_tensor(other))
+
+
 def test_the_same_batch_gives_the_same_bits() -> None:
     torch.manual_seed(0)
     encoder = GRUEncoder(learn_vocabulary([WORDS], 1), word_dimension=16, width=32)
@@ -124,9 +130,7 @@ def test_the_same_batch_gives_the_same_bits() -> None:
         encoder.zero_grad()
         encoder(*pad(captions)).square().sum().backward()
         slopes.append([one.grad for one in encoder.parameters()])
-    for one, other in zip(*slopes, strict=True):
-        assert one is not None
-        assert torch.equal(one, torch.as_tensor(other))
+    assert_same_bits(slopes)
 
 
 def test_packed_weights_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,9 +153,7 @@ def test_slopes_do_not_depend_on_how_many_are_computed_at_a_time(at_once: int, m
         encoder.zero_grad()
         encoder(*pad(CAPTIONS)).square().sum().backward()
         slopes.append([one.grad for one in encoder.parameters()])
-    for one, other in zip(*slopes, strict=True):
-        assert one is not None
-        assert torch.equal(one, torch.as_tensor(other))
+    assert_same_bits(slopes)
 
 
 def test_without_gradients_nothing_is_kept() -> None:
