@@ -5,8 +5,7 @@ Kernels carry no annotations: numba infers the types from the arguments. Loading
 kernels are imported where a kernel is first called.
 
 Without numba the same loops run as Python, which is slow, or a form of them in numpy does (:func:`kernel_or`). Numbers
-are equal, but that a sum of float32 (:func:`sums_kernel`) may differ in its last bits, since its terms are added in
-another order.
+are equal.
 """
 
 from __future__ import annotations
@@ -40,18 +39,10 @@ def kernel_or(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Calla
     return lambda function: plain if njit is None else _compiled(function)
 
 
-def sums_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop that adds up: as :func:`kernel`, but terms are added in any order, several at once.
-
-    NaN and infinity stay what they are.
-    """
-    return _compiled(function, fastmath={"reassoc", "contract", "nsz"})
-
-
-def _compiled(function: Callable[..., Any], **how: Any) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     if njit is None:
         return _as_python(function)
-    compiled: Callable[..., Any] = njit(cache=True, nogil=True, **how)(function)
+    compiled: Callable[..., Any] = njit(cache=True, nogil=True)(function)
     return compiled
 
 
