@@ -17,8 +17,9 @@ of texts were slow, misspelt parameters, and requests that no client should send
 that endures must show: the latency of the visitors' searches, errors, how strangers were refused, memory, tracebacks.
 
 The part ``queries`` has no bombs. One client, then fifty, ask for one text after the other. The server encodes the
-texts that wait together, then for comparison one at a time (``--limits.queries-together 1``). The processor time of
-those who ask stands beside the server's, as they share the cores.
+texts that wait together, then for comparison one at a time (``--limits.queries-together 1``), and in processes beside
+the server (``--processes``). The processor time of those who ask stands beside the server's with its processes, as they
+share the cores.
 """
 
 from __future__ import annotations
@@ -220,17 +221,24 @@ def resident(process: int) -> float:
     """Memory of a process and its children in MB."""
     found = status("VmRSS", process) / MB
     with contextlib.suppress(OSError):
-        for children in Path(f"/proc/{process}/task").glob("*/children"):
-            found += sum(resident(int(child)) for child in children.read_text().split())
+        found += sum(map(resident, children_of(process)))
     return found
 
 
+def children_of(process: int) -> list[int]:
+    """Numbers of the processes that a process has started and that still run."""
+    listed = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for children in listed for child in children.read_text().split()]
+
+
 def processor(process: int) -> float:
-    """Seconds of processor time that a process has used."""
+    """Seconds of processor time that a process and its children have used."""
+    found = 0.0
     with contextlib.suppress(OSError):
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return 0.0
+        found = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        found += sum(map(processor, children_of(process)))
+    return found
 
 
 def open_files(process: int) -> int:
@@ -275,6 +283,14 @@ def show_queries(console: Console, folder: Path, asked: argparse.Namespace) -> N
         Way(f"{asked.clients} clients, vectors alone", asked.clients, VECTORS_ALONE),
         Way(
             f"{asked.clients} clients, vectors alone, one at a time", asked.clients, VECTORS_ALONE, arguments=alone_one
+        ),
+        *(
+            Way(
+                f"{many} clients, {asked.processes} processes beside the server",
+                many,
+                arguments=("--processes", str(asked.processes)),
+            )
+            for many in (1, asked.clients)
         ),
     ]
     if asked.beside:
@@ -417,6 +433,7 @@ def main() -> None:
     parser.add_argument("--ways", type=int, nargs="+", help="of queries, by their numbers from 1; default all")
     parser.add_argument("--beside", type=Path, metavar="CHECKOUT", help="of an earlier rungwise, for queries")
     parser.add_argument("--model", type=Path, help="of queries; a small one with random weights unless given")
+    parser.add_argument("--processes", type=int, default=os.cpu_count(), help="that search, of two ways of queries")
     parser.add_argument("--think", type=float, default=1.0, help="seconds from what was found to the next query")
     parser.add_argument("--pictures", type=Path, help="a folder of pictures; 400 generated scenes unless given")
     asked = parser.parse_args()

@@ -16,6 +16,7 @@ from rungwise.core import UserError
 from rungwise.data import ImageCaptions, Issue
 from rungwise.data.files import FeatureRows
 from rungwise.data.pictures import load_picture
+from rungwise.index import Index, Searcher
 from rungwise.models import DualEncoder, EncodedImages
 from rungwise.models._contracts import Pictures
 from rungwise.similarity import Cosine, Similarity
@@ -100,3 +101,8 @@ def colour_pictures(folder: Path, colours: Sequence[str], *, captions: bool = Tr
         path.write_bytes(picture_bytes(COLOURS[colour]))
     texts = tuple(f"a {colour} square" for colour in colours) if captions else ()
     return ImageCaptions(ids, texts, np.arange(len(texts)), paths=paths, name="colours")
+
+
+def colour_searcher(index: Index, fingerprint: str = "c0ffee" * 10) -> Searcher:
+    """What a process beside a server calls."""
+    return Searcher(index, ColourModel(fingerprint))

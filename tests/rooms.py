@@ -130,7 +130,7 @@ INSIDE: dict[str, tuple[str, ...]] = {
     ),
     "runs": ("results", "finished_run", "seeds", "systems", "table_rows", "verification", "curves", "study"),
     "serving": (
-        "ids", "limits", "metrics", "pages", "queues", "schemas", "access", "client", "state", "common_app",
+        "limits", "metrics", "pages", "queues", "schemas", "access", "client", "state", "searches", "common_app",
         "workload", "routes", "app", "server",
     ),
     "training": (

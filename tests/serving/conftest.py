@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,7 @@ from fastapi.testclient import TestClient
 from rungwise.index import Index
 from rungwise.models import DualEncoder
 from rungwise.serving import ServerSettings, ServingLimits, create_app
+from rungwise.serving.state._overview import OVERVIEW_THREAD
 from tests.colour_model import ColourModel, colour_pictures
 
 MIXED = ["red", "green", "blue", "red", "yellow"]
@@ -30,6 +32,13 @@ PATIENT = ServingLimits(
 def patient_app(index: Index, model: DualEncoder, token: str | None = None) -> FastAPI:
     """An application that waits for its own store, too, for as long as it takes."""
     return create_app(index, model, settings=ServerSettings(token=token, limits=PATIENT))
+
+
+def settle() -> None:
+    """Wait until the columns and groups that any application has begun to count are there."""
+    for thread in threading.enumerate():
+        if thread.name == OVERVIEW_THREAD:
+            thread.join()
 
 
 @pytest.fixture(scope="session")

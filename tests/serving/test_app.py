@@ -21,14 +21,12 @@ from pillow_heif import register_heif_opener
 from rungwise.core import UnavailableError, UserError
 from rungwise.data import ImageCaptions
 from rungwise.data.files import FeatureRows
-from rungwise.index import Index, Item, Searcher, SearchOptions
-from rungwise.index.query import parse_query
+from rungwise.index import Index, Item
 from rungwise.models import EncodedImages
 from rungwise.serving import ServerSettings, ServingLimits, create_app
 from rungwise.serving import _workload as workload
 from rungwise.serving.queues import Batches, WorkQueue
 from rungwise.serving.routes.search import download_name
-from rungwise.serving.state import Current
 from rungwise.similarity import Order
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
 from tests.serving.conftest import MIXED, PATIENT
@@ -492,39 +490,6 @@ def test_a_store_that_is_away_is_told_without_its_address(index: Index, caplog: 
     assert refused(answer, 503) == "the store of the index does not answer; try again in a moment"
     assert int(answer.headers["retry-after"]) > 0
     assert "10.0.0.7" in caplog.text
-
-
-def test_searches_that_wait_together_for_a_store_that_is_away_are_told_together(index: Index) -> None:
-    """Each for itself would wait for the store one after the other."""
-    served = Current(Searcher(index, ColourModel())).now()
-    asked: list[str] = []
-
-    def away(query: object, *_: object, **__: object) -> None:
-        asked.append("away")
-        raise UnavailableError("milvus://pets: the server does not answer")
-
-    served.searcher.search = away
-    pending = [
-        workload.PendingSearch(served, parse_query(text), 3, 0, None, SearchOptions())
-        for text in ("red", "blue", "green")
-    ]
-    assert [type(one) for one in workload.searched(pending)] == [UnavailableError] * 3
-    assert asked == ["away"]
-
-
-def test_texts_that_wait_together_are_encoded_by_the_model_of_their_version(tmp_path: Path, index: Index) -> None:
-    class Opposite(ColourModel):
-        def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            return -super().encode_text(texts)
-
-    models = (ColourModel(), Opposite(fingerprint="another" * 6))
-    other = Index.build(colour_pictures(tmp_path / "photos", MIXED), models[1], tmp_path / "index")
-    versions = [Current(Searcher(one, model)).now() for one, model in zip((index, other), models, strict=True)]
-    options = SearchOptions(words="off", end=False)
-    pending = [workload.PendingSearch(one, parse_query("red"), 1, 0, None, options) for one in versions]
-    found = [one.answer.hits[0] for one in workload.searched(pending)]
-    assert (found[0].id, found[0].score) == ("0-red", pytest.approx(1, abs=1e-5))
-    assert found[1].id != "0-red"
 
 
 def test_a_failure_of_ours_is_one_line_with_all_headers(index: Index) -> None:

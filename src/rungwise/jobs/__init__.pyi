@@ -10,6 +10,7 @@ from ._models import load_in_worker as load_in_worker
 from ._models import location as location
 from ._models import model_files as model_files
 from ._models import near_words as near_words
+from ._models import open_searcher as open_searcher
 from ._models import read_dual_encoder as read_dual_encoder
 from ._models import read_model as read_model
 from ._models import read_model_of as read_model_of

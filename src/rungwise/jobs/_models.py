@@ -14,7 +14,7 @@ from rungwise.parts import import_named
 
 if TYPE_CHECKING:
     from rungwise.encoders import Precision
-    from rungwise.index import Index, Meaning
+    from rungwise.index import Index, Meaning, Searcher
     from rungwise.models import DualEncoder, ModelFiles, PairScorer
 
 DEFAULT = ModelSource("hf", "google/siglip2-base-patch32-256")
@@ -163,6 +163,24 @@ def load_in_worker(modules: tuple[str, ...], name: str, device: str | None, alte
         return _of_mteb(name, device)
     with _said_by_option():
         return load_dual_encoder(name, device, altered=altered)
+
+
+def open_searcher(
+    index: Index, *, name: str | None, device: str | None, altered: bool, modules: Sequence[str] = ()
+) -> Searcher:
+    """Searcher of an index in a process of its own, as a server makes it.
+
+    Args:
+        index: The index.
+        name: Location of its model; None where the index says.
+        device: Value of ``--device``.
+        altered: Value of ``--altered-model``.
+        modules: Modules that were named, which the parts of the model may come from.
+    """
+    from rungwise.index import Searcher
+
+    import_named(modules)
+    return Searcher(index, read_model_of(index, name, device, altered=altered), meaning=near_words())
 
 
 _FOR_GOOD = ExitStack()

@@ -5,8 +5,6 @@ from ._client import RankingOptions as RankingOptions
 from ._common_app import answer_metrics as answer_metrics
 from ._common_app import new_app as new_app
 from ._common_app import without_places as without_places
-from ._ids import possible as possible
-from ._ids import sendable as sendable
 from ._limits import ServingLimits as ServingLimits
 from ._metrics import Metrics as Metrics
 from ._pages import mount_page as mount_page
@@ -20,4 +18,7 @@ from ._workload import WorkQueues as WorkQueues
 from ._workload import client_of as client_of
 from .access import RequestLog as RequestLog
 from .access import ServerSettings as ServerSettings
+from .schemas import possible as possible
+from .schemas import sendable as sendable
+from .searches import SearchProcesses as SearchProcesses
 from .state import Reranker as Reranker

@@ -7,25 +7,23 @@ reach any other file. Costly work waits in queues (:mod:`rungwise.serving._workl
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
-from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models import DualEncoder
 from rungwise.serving._common_app import answer_metrics, new_app
-from rungwise.serving._ids import sendable
 from rungwise.serving._metrics import Metrics
 from rungwise.serving._pages import mount_page
 from rungwise.serving._workload import Workload, WorkQueues
 from rungwise.serving.access import ServerSettings, may, needed_right, visitor_of
 from rungwise.serving.routes import asked_queries, favourites, feedback, pictures, readiness, search, values, why
-from rungwise.serving.schemas import json_answer, refusals, responses
+from rungwise.serving.schemas import json_answer, refusals, responses, sendable
+from rungwise.serving.searches import MAX_OFFSET, MAX_RESULTS, SearchProcesses, warmed
 from rungwise.serving.state import Current, KeptPictures, KeptQueries, Overviews, Reranker
 
 _STATIC = Path(__file__).parent / "static"
@@ -44,6 +42,7 @@ def create_app(
     reranker: Reranker | None = None,
     queues: WorkQueues | None = None,
     reload: Callable[[Index], DualEncoder] | None = None,
+    processes: SearchProcesses | None = None,
 ) -> FastAPI:
     """Application of the search page and its HTTP interface for one index.
 
@@ -62,6 +61,8 @@ def create_app(
             of ``settings``. None makes new ones.
         reload: Function that loads the model of an index that takes the place of this one and was built by another
             model; it is called in a thread. None serves the old index on.
+        processes: Processes that search beside this one, all but what a model reranks, favourites, and what is like a
+            picture that was sent; None searches in this one.
 
     Queries that are kept (``settings.keep_queries``) are written while the application's lifespan runs, which it does
     under any server, but not within another application.
@@ -85,7 +86,7 @@ def create_app(
         room=limits.kept_bytes,
         seconds=limits.kept_seconds,
     )
-    work = Workload(queues, sent, metrics)
+    work = Workload(queues, sent, metrics, processes)
     metrics.watch("pictures", "Pictures of the index that is served.", lambda: current.now().pictures)
     places = {} if index.folder is None else {index.folder: "the index"}
     asked = None
@@ -123,8 +124,8 @@ def create_app(
                 index_version=served.version,
                 problem=current.problem,
                 columns=overviews.columns_of(served),
-                max_results=search.MAX_RESULTS,
-                max_offset=search.MAX_OFFSET,
+                max_results=MAX_RESULTS,
+                max_offset=MAX_OFFSET,
                 max_upload_bytes=limits.upload_bytes,
                 max_upload_pixels=limits.upload_pixels,
                 writable=writable and in_folder and may(request, "write"),
@@ -157,10 +158,3 @@ def create_app(
     mount_page(app, _STATIC)
     app.mount("/reference", StaticFiles(directory=_REFERENCE))
     return app
-
-
-def warmed(searcher: Searcher) -> Searcher:
-    """The searcher after a first search: what that loads and compiles would take many times as long beside visitors."""
-    with suppress(UserError):  # of a model that reads no texts
-        searcher.search("a", 1)
-    return searcher

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit, urlunsplit
 
 from rungwise.core import UserError, read_bytes
 from rungwise.core.output import printable
-from rungwise.serving._ids import as_sent
+from rungwise.serving.schemas import as_sent
 
 AFTER_END = 4
 """Rung of a hit after the end of relevance, as answers give it; a client loads nothing that judges."""

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 from rungwise.core import UserError
 from rungwise.index import Index, Meaning, Searcher
 from rungwise.models import DualEncoder
-from rungwise.serving._app import create_app, warmed
+from rungwise.serving._app import create_app
 from rungwise.serving._limits import ServingLimits
 from rungwise.serving.access import (
     BACKLOG,
@@ -36,6 +36,7 @@ from rungwise.serving.access import (
     resolved,
     with_token,
 )
+from rungwise.serving.searches import SearchProcesses, warmed
 from rungwise.serving.state import Reranker
 
 THREAD_NAME = "rungwise-search-page"
@@ -104,6 +105,7 @@ def serve(
     meaning: Meaning | None = None,
     reranker: Reranker | None = None,
     reload: Callable[[Index], DualEncoder] | None = None,
+    processes: SearchProcesses | None = None,
 ) -> None:
     """Serve the search page until Ctrl-C or SIGTERM.
 
@@ -120,13 +122,14 @@ def serve(
         reranker: Model that reranks the first hits of searches with words.
         reload: Function that loads the model of an index that takes the place of this one and was built by another
             model; it is called in a thread. None serves the old index on.
+        processes: Processes that search beside this one; None searches in this one.
 
     Raises:
         UserError: If the port cannot be used, another model built the index, or other machines can reach the server and
             neither a token nor ``open_to_all`` was given.
     """
     serve_app(
-        _search_app(index, model, settings, meaning, reranker, reload),
+        _search_app(index, model, settings, meaning, reranker, reload, processes),
         settings=settings,
         open_browser=open_browser,
         ready=ready,
@@ -167,12 +170,13 @@ def background(
     meaning: Meaning | None = None,
     reranker: Reranker | None = None,
     reload: Callable[[Index], DualEncoder] | None = None,
+    processes: SearchProcesses | None = None,
 ) -> Iterator[str]:
     """Serve from a thread while the block runs; gives the page's address, without the token.
 
     The arguments and errors are those of :func:`serve`.
     """
-    make = _search_app(index, model, settings, meaning, reranker, reload)
+    make = _search_app(index, model, settings, meaning, reranker, reload, processes)
     with background_app(make, settings=settings) as address:
         yield address
 
@@ -243,6 +247,7 @@ def _search_app(
     meaning: Meaning | None,
     reranker: Reranker | None,
     reload: Callable[[Index], DualEncoder] | None,
+    processes: SearchProcesses | None,
 ) -> MakeApp:
     """Function that makes the search page; a first search is made before."""
     warmed(Searcher(index, model, meaning=meaning))
@@ -259,6 +264,7 @@ def _search_app(
             only_here=is_loopback(bound) and only_locally,
             reranker=reranker,
             reload=reload,
+            processes=processes,
         )
 
     return make

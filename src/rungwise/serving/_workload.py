@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -14,43 +12,31 @@ from fastapi import HTTPException
 from numpy.typing import NDArray
 from starlette.requests import Request
 
-from rungwise.core import UnavailableError, UserError
+from rungwise.core import UserError
 from rungwise.core.network import answered_within
 from rungwise.data.files import PackedPicture, Picture
 from rungwise.data.pictures import WEB_FORMATS, PictureHeader, read_header, thumbnail
-from rungwise.index import Answer, Item, Searcher, SearchOptions, Where
-from rungwise.index.query import Query
+from rungwise.index import Searcher
 from rungwise.models import PairScorer
 from rungwise.serving._limits import ServingLimits, client_key
 from rungwise.serving._metrics import Metrics
 from rungwise.serving.access import Uploads
 from rungwise.serving.queues import Batches, Memory, WorkQueue, outcome
-from rungwise.serving.state import THUMBNAIL, KeptPictures, PictureFiles, ServedIndex
+from rungwise.serving.searches import (
+    PendingSearch,
+    SearchOutcome,
+    SearchParameters,
+    SearchProcesses,
+    SentAnswer,
+    VersionedSearch,
+    searched,
+)
+from rungwise.serving.state import THUMBNAIL, KeptPictures, PictureFiles
 
 _PICTURE_PATIENCE = 1.0
 _READING_THREADS = 2
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class PendingSearch:
-    """A search that waits to be encoded together with others."""
-
-    served: ServedIndex
-    query: Query
-    k: int
-    offset: int
-    where: Where | None
-    options: SearchOptions
-
-
-@dataclass(frozen=True)
-class SearchOutcome:
-    """Result of a search: the hits with remarks, and their pictures by id."""
-
-    answer: Answer
-    items: dict[str, Item]
 
 
 class WorkQueues:
@@ -148,30 +134,51 @@ class Workload:
 
     Attributes:
         files: Sender of pictures of the index.
-        kept: Data of pictures that visitors sent.
+        kept: The same as the argument.
         encoded: Method :meth:`WorkQueues.encoded` of the queues.
         changed: Method :meth:`WorkQueues.changed` of the queues.
         read: Method :meth:`WorkQueues.read` of the queues.
         fitted: Method :meth:`WorkQueues.fitted` of the queues.
         longest: Seconds for which a request may wait for the store.
+
+    Args:
+        queues: Queues of the server.
+        kept: Data of pictures that visitors sent.
+        metrics: Counters of the application.
+        processes: Processes that search beside the server's own; None searches in this one.
     """
 
-    def __init__(self, queues: WorkQueues, kept: KeptPictures, metrics: Metrics) -> None:
+    def __init__(
+        self, queues: WorkQueues, kept: KeptPictures, metrics: Metrics, processes: SearchProcesses | None = None
+    ) -> None:
         self.kept = kept
         self._queues = queues
         self._limits, self.longest = queues.limits, queues.limits.store_seconds
         self.files, self.encoded, self.read = queues.files, queues.encoded, queues.read
         self.changed, self.fitted = queues.changed, queues.fitted
+        limits = queues.limits
         self._queries = Batches(
             queues.encoding,
-            partial(searched, seconds=queues.limits.store_seconds),
-            most=queues.limits.queries_together,
+            partial(searched, seconds=limits.store_seconds),
+            most=limits.queries_together,
             size=lambda one: sum(map(len, one.query.texts)),
-            room=queues.limits.characters_together,
+            room=limits.characters_together,
             observe=metrics.encoded,
         )
+        self._beside: Batches[VersionedSearch, SentAnswer | None] | None = None
+        if processes is not None:
+            self._beside = Batches(
+                WorkQueue(processes.number),
+                processes.answers,
+                most=limits.queries_together,
+                at_once=processes.number,
+                size=lambda one: len(one.asked.q),
+                room=limits.characters_together,
+                observe=metrics.encoded,
+            )
+            metrics.watch("search_processes", "Processes that search beside the server's own.", lambda: processes.alive)
         self._searched = metrics.searched
-        metrics.watch("waiting_queries", "Queries that wait to be encoded.", lambda: self._queries.waiting)
+        metrics.watch("waiting_queries", "Queries that wait to be encoded.", self._waiting)
         queues.watched_by(metrics)
 
     async def search(self, request: Request, search: PendingSearch) -> SearchOutcome:
@@ -179,9 +186,22 @@ class Workload:
         work = self._queries.submit(search, client=client_of(request))
         found = await outcome(work, request, self._limits.waiting_seconds, longest=self.longest)
         if search.query.has_words and search.offset == 0:
-            end = found.answer.end
-            self._searched(nothing=not found.answer.hits or (end is not None and end.nothing))
+            self._searched(nothing=found.nothing)
         return found
+
+    async def search_beside(self, request: Request, version: str, asked: SearchParameters) -> SentAnswer | None:
+        """Let a process beside the server's own search in one version of the index; None where none does."""
+        # What only this process has: pictures that were sent, and favourites.
+        if self._beside is None or asked.picture or asked.favourites:
+            return None
+        work = self._beside.submit(VersionedSearch(version, asked), client=client_of(request))
+        found = await outcome(work, request, self._limits.waiting_seconds, longest=self.longest)
+        if found is not None and found.has_words and asked.offset == 0:
+            self._searched(nothing=found.nothing)
+        return found
+
+    def _waiting(self) -> int:
+        return self._queries.waiting + (0 if self._beside is None else self._beside.waiting)
 
     async def explained(self, request: Request, work: Callable[[], T], picture: Picture, model: PairScorer) -> T:
         """Let a model look at a picture of the index, in the queue of encoding.
@@ -240,56 +260,6 @@ class Workload:
     ) -> tuple[PictureHeader, Callable[[], NDArray[np.float32]], bytes]:
         with self._queues.opened(body, THUMBNAIL, searcher.model.decoded_side) as header:
             return header, searcher.prepare_picture(body), thumbnail(body, THUMBNAIL)
-
-
-def searched(searches: Sequence[PendingSearch], *, seconds: float = math.inf) -> list[SearchOutcome | Exception]:
-    """Encode the texts of several searches in one call of their model, then run each; one may fail by itself.
-
-    Args:
-        searches: The searches. While another model takes the place of the one before, they may be of both.
-        seconds: Time for which stores on other machines may be waited for, in all.
-    """
-    given: list[SearchOutcome | Exception] = []
-    vectors = _encoded(searches) if len(searches) > 1 else {}
-    away: dict[str, UnavailableError] = {}
-    with answered_within(seconds):
-        for one in searches:
-            try:
-                if one.served.version in away:  # whoever waits is told at once, and not after a wait of its own
-                    raise away[one.served.version]
-                answer = one.served.searcher.search(
-                    one.query,
-                    one.k,
-                    offset=one.offset,
-                    where=one.where,
-                    options=one.options,
-                    vectors=vectors.get(one.served.version, {}),
-                )
-                given.append(SearchOutcome(answer, one.served.found([hit.id for hit in answer.hits])))
-            except UnavailableError as error:
-                away[one.served.version] = error
-                given.append(error)
-            except Exception as error:  # the others are to have their answers
-                given.append(error)
-    return given
-
-
-def _encoded(searches: Sequence[PendingSearch]) -> dict[str, dict[str, NDArray[np.float32]]]:
-    """Vectors of the texts of searches, by version of the index; versions of one model have their texts in one call."""
-    by_model: dict[int, dict[str, ServedIndex]] = {}
-    for one in searches:
-        by_model.setdefault(id(one.served.searcher.model), {})[one.served.version] = one.served
-    vectors: dict[str, dict[str, NDArray[np.float32]]] = {}
-    for versions in by_model.values():
-        texts = dict.fromkeys(
-            text
-            for one in searches
-            if one.served.version in versions
-            for text in one.served.searcher.texts_of(one.query)
-        )
-        some = next(iter(versions.values()))
-        vectors |= dict.fromkeys(versions, some.searcher.encode_texts(tuple(texts)))
-    return vectors
 
 
 def _within(seconds: float, work: Callable[[], T]) -> T:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rungwise.core.compute import _threads as threads
-from rungwise.core.compute import cores, in_threads, settle_for_fewer, startable, thread_pool
+from rungwise.core.compute import cores, in_threads, settle_for_fewer, shared_environment, startable, thread_pool
 
 
 @pytest.mark.parametrize("available", [1, 3])
@@ -134,3 +134,11 @@ def test_libraries_take_one_thread_each_where_few_start(monkeypatch: pytest.Monk
     assert settings["OMP_NUM_THREADS"] == "3"
     assert settings["OPENBLAS_NUM_THREADS"] == "1"
     assert settings["TOKENIZERS_PARALLELISM"] == "false"
+
+
+def test_processes_divide_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    assert shared_environment(4)["OMP_NUM_THREADS"] == "2"
+    assert shared_environment(1)["OMP_NUM_THREADS"] == "1"
+    assert shared_environment(4)["MKL_NUM_THREADS"] == "4"

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from rungwise.core import UserError
+from rungwise.core.compute import shared_environment
 from rungwise.core.disk import read_seal
 from rungwise.runs.study import RunFailure, RunTask, StudyRun, data_hash_of, identity_of_run, read_for
 from rungwise.runs.study import _running as running
@@ -109,14 +110,6 @@ def test_a_task_is_the_same_in_another_process(task, coloured):
     assert (other.config, other.folder, other.identity.key) == (one.config, one.folder, one.identity.key)
 
 
-def test_threads_are_divided(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    assert running._environment(4)["OMP_NUM_THREADS"] == "2"
-    assert running._environment(1)["OMP_NUM_THREADS"] == "1"
-    assert running._environment(4)["MKL_NUM_THREADS"] == "4"
-
-
 @pytest.mark.slow
 def test_processes_train_what_this_one_trains(task, of_files):
     data = read_for(of_files)
@@ -177,7 +170,7 @@ def test_a_process_ends_when_the_one_that_started_it_is_killed(task, of_files, t
         [sys.executable, "-c", running._CODE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=running._environment(1),
+        env=shared_environment(1),
         text=True,
     )
     child.stdin.write(json.dumps(one.plain()) + "\n")

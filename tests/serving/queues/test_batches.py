@@ -10,14 +10,16 @@ from rungwise.serving.queues import Batches, WorkQueue
 class Held:
     """Batches whose queue is busy until it is let go."""
 
-    def __init__(self, most: int = 64, room: int = 1000) -> None:
+    def __init__(self, most: int = 64, room: int = 1000, at_once: int = 1) -> None:
         self.done: list[list[str]] = []
         self.sizes: list[int] = []
         self.go, begun = threading.Event(), threading.Event()
         queue = WorkQueue(threads=1)
         queue.submit(lambda: (begun.set(), self.go.wait()), client="busy")
         begun.wait()
-        self.batches = Batches(queue, self._do, most=most, size=len, room=room, observe=self.sizes.append)
+        self.batches = Batches(
+            queue, self._do, most=most, at_once=at_once, size=len, room=room, observe=self.sizes.append
+        )
 
     def _do(self, asked: Sequence[str]) -> list[str | Exception]:
         self.done.append(list(asked))
@@ -105,3 +107,45 @@ def test_a_batch_of_which_all_were_cancelled_is_not_done(hold: Hold) -> None:
     held.go.set()
     assert held.batches.submit("next", client="a").result() == "NEXT"
     assert held.done == [["next"]]
+
+
+def test_batches_at_the_same_time_leave_as_many_to_each_other(hold: Hold) -> None:
+    held = hold(at_once=2)
+    work = [held.batches.submit(str(number), client=str(number)) for number in range(5)]
+    held.go.set()
+    wait(work)
+    assert held.done == [["0", "1", "2"], ["3"], ["4"]]
+
+
+def test_each_result_is_handed_on_as_soon_as_it_is_given() -> None:
+    first, go = threading.Event(), threading.Event()
+
+    def do(asked: Sequence[str]) -> Iterator[str]:
+        first.wait()  # until both wait together
+        yield asked[0]
+        go.wait()
+        yield from asked[1:]
+
+    batches = Batches(WorkQueue(threads=1), do)
+    alone = batches.submit("alone", client="a")
+    one, other = (batches.submit(text, client="a") for text in ("one", "other"))
+    first.set()
+    assert (alone.result(), one.result()) == ("alone", "one")
+    assert not other.done()
+    go.set()
+    assert other.result() == "other"
+
+
+def test_results_that_are_missing_are_an_error_for_whoever_waits(hold: Hold) -> None:
+    def one_alone(asked: Sequence[str]) -> Iterator[str]:
+        yield asked[0]
+        raise ZeroDivisionError
+
+    queue, go = WorkQueue(threads=1), threading.Event()
+    queue.submit(go.wait, client="busy")
+    batches = Batches(queue, one_alone)
+    one, other = (batches.submit(text, client="a") for text in ("one", "other"))
+    go.set()
+    assert one.result() == "one"
+    with pytest.raises(ZeroDivisionError):
+        other.result()

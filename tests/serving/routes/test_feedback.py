@@ -167,7 +167,7 @@ def test_a_server_knows_whether_others_reach_it(
     shared_index: Index, bound: str, names: list[str], gradable: bool
 ) -> None:
     given = ServerSettings(allowed_hosts=names, limits=PATIENT)
-    make = _search_app(shared_index, ColourModel(), given, None, None, None)
+    make = _search_app(shared_index, ColourModel(), given, None, None, None, None)
     assert (
         TestClient(make(replace(given, allowed_hosts=["testserver"]), bound)).get("/about").json()["gradable"]
         is gradable

@@ -1,23 +1,23 @@
-"""Also tests rungwise.serving._workload."""
+"""Also tests rungwise.serving._workload.
+
+Also tests rungwise.serving.searches._parameters.
+Also tests rungwise.serving.searches._terms.
+Also tests rungwise.serving.searches._answer_fields.
+"""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from numpy.typing import NDArray
 
 from rungwise.data import ImageCaptions
-from rungwise.index import Index, Searcher, SearchOptions
-from rungwise.index.query import Query, Term, Words
+from rungwise.index import Index
 from rungwise.serving import ServerSettings, create_app
-from rungwise.serving._workload import PendingSearch, searched
-from rungwise.serving.state import Current
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, picture_bytes
-from tests.serving.conftest import MIXED, PATIENT
+from tests.serving.conftest import MIXED, PATIENT, settle
 
 
 @pytest.fixture(scope="module")
@@ -179,36 +179,13 @@ def test_no_answer_tells_where_a_file_lies(client: TestClient, index: Index) -> 
 
 
 def test_columns_are_described(client: TestClient) -> None:
+    client.get("/about")
+    settle()
     about = client.get("/about").json()
     columns = {column["name"]: column for column in about["columns"]}
     assert (columns["year"]["type"], columns["year"]["least"], columns["year"]["most"]) == ("number", 2019, 2022)
     assert columns["tags"]["values"][0]["rows"] == 2
     assert about["newest"][0] == "4-yellow"
-
-
-def test_several_searches_are_encoded_in_one_call_and_each_gets_its_own(index: Index) -> None:
-    class Counting(ColourModel):
-        def __init__(self) -> None:
-            super().__init__()
-            self.calls: list[list[str]] = []
-
-        def encode_text(self, texts: Sequence[str]) -> NDArray[np.float32]:
-            self.calls.append(list(texts))
-            return super().encode_text(texts)
-
-    model = Counting()
-    served = Current(Searcher(index, model)).now()
-    options = SearchOptions(words="off", end=False)
-
-    def search(text: str, k: int = 1) -> PendingSearch:
-        return PendingSearch(served, Query((Term(Words(text)),)), k, 0, None, options)
-
-    found = searched([search("red"), search("blue"), search("red", 2), search("green", 0)])
-    assert model.calls == [["red", "blue", "green"]]
-    assert [[hit.id for hit in one.answer.hits] for one in found[:3]][:2] == [["0-red"], ["2-blue"]]
-    assert [len(one.answer.hits) for one in found[:3]] == [1, 1, 2]
-    assert found[0].items["0-red"].captions == ("a red square",)
-    assert isinstance(found[3], Exception)
 
 
 @pytest.mark.parametrize("together", [1, 64])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -16,7 +16,19 @@ from rungwise.cli.serve._entrance import IDLE_OPEN, elsewhere, exposure, listed,
 from rungwise.core import UserError
 from rungwise.core.disk import usable_cache
 from rungwise.core.text import idle_where, idle_without, refuse_idle
-from rungwise.jobs import ADVANCED, AlteredModel, Device, flag, near_words, read_model, read_model_of, say, say_now
+from rungwise.jobs import (
+    ADVANCED,
+    AlteredModel,
+    Device,
+    flag,
+    near_words,
+    open_searcher,
+    read_model,
+    read_model_of,
+    say,
+    say_now,
+)
+from rungwise.parts import named_modules
 from rungwise.serving import ServingLimits
 from rungwise.serving.access import with_token
 
@@ -25,7 +37,7 @@ if TYPE_CHECKING:
     from rungwise.index import Index
     from rungwise.index.update import Changes
     from rungwise.models import DualEncoder
-    from rungwise.serving import Reranker
+    from rungwise.serving import Reranker, SearchProcesses
 
 FOLLOWER = "rungwise-follower"
 """Name of the thread that follows the folders of an index."""
@@ -61,6 +73,8 @@ class Serve:
         rerank: Rank the first hits of searches with words anew with this model. One of kind scan, sgr or saf also shows
             on the page which parts of a picture answered which words.
         rerank_top: How many hits are ranked anew.
+        processes: Search in so many processes beside the server's own. With several cores, many visitors at once then
+            get their answers sooner. Each takes the memory of another model; the files of the index are shared.
         keep_queries: Keep what people search for so many days, in queries.jsonl of the index, for rungwise calibrate.
             The words, how often and the day are kept, and nothing of who asked. The page says so. Remove the file to
             forget them, at any time.
@@ -83,6 +97,7 @@ class Serve:
     reload: Annotated[bool, tyro.conf.FlagCreatePairsOff] = False
     rerank: Annotated[str | None, tyro.conf.arg(metavar="MODEL")] = field(default=None, metadata=ADVANCED)
     rerank_top: int = field(default=50, metadata=ADVANCED)
+    processes: Annotated[int | None, tyro.conf.arg(metavar="NUMBER")] = field(default=None, metadata=ADVANCED)
     keep_queries: Annotated[int | None, tyro.conf.arg(metavar="DAYS")] = None
     log: Literal["none", "json"] = field(default="none", metadata=ADVANCED)
     log_queries: Annotated[bool, tyro.conf.FlagCreatePairsOff] = field(default=False, metadata=ADVANCED)
@@ -93,6 +108,12 @@ class Serve:
             "log_queries", lambda asked: asked.log == "none", "without {log} json", "give both, or leave {} out"
         ),
         idle_without("rerank_top", "rerank", remedy="leave it out, or name a second model"),
+        idle_where(
+            "processes",
+            lambda asked: asked.rerank is not None,
+            "with {rerank}, as the server's own process ranks anew",
+            "leave one of the two out",
+        ),
         IDLE_OPEN,
     )
 
@@ -104,6 +125,8 @@ def main(arguments: list[str]) -> int:
         refuse_idle(asked.limits, _OF_QUERIES, option=lambda name: flag(f"limits.{name}"))
     if asked.rerank_top < 1:
         raise UserError(f"--rerank-top must be at least 1, got {asked.rerank_top}")
+    if asked.processes is not None and asked.processes < 1:
+        raise UserError(f"--processes must be at least 1, got {asked.processes}; leave it out to search without others")
     tokens = tokens_of(asked)
     token, beyond = token_of(asked, tokens)
     from rungwise.index import Index
@@ -124,25 +147,45 @@ def main(arguments: list[str]) -> int:
     if asked.keep_queries is not None:
         say(_kept(require_kept(index.folder), asked.keep_queries))
     follower = _Follower(asked, index, model) if asked.follow else None
-    serve(
-        index,
-        model,
-        settings=settings_of(
-            asked,
-            token,
-            tokens,
-            log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
-            keep_queries=asked.keep_queries,
-        ),
-        open_browser=asked.browser,
-        ready=lambda address: _say_ready(len(index), address, asked.host, token),
-        meaning=near_words(),
-        reranker=reranker,
-        reload=(lambda index: _reloaded(asked, index, follower)) if asked.reload else None,
-    )
+    with _processes(asked, index) as processes:
+        serve(
+            index,
+            model,
+            settings=settings_of(
+                asked,
+                token,
+                tokens,
+                log=RequestLog(sys.stderr, queries=asked.log_queries) if asked.log == "json" else None,
+                keep_queries=asked.keep_queries,
+            ),
+            open_browser=asked.browser,
+            ready=lambda address: _say_ready(len(index), address, asked.host, token),
+            meaning=near_words(),
+            reranker=reranker,
+            reload=(lambda index: _reloaded(asked, index, follower)) if asked.reload else None,
+            processes=processes,
+        )
     if follower is not None:
         follower.end()
     return 0
+
+
+def _processes(asked: Serve, index: Index) -> AbstractContextManager[SearchProcesses | None]:
+    """Processes that search beside this one, if requested."""
+    if asked.processes is None:
+        return nullcontext()
+    from rungwise.serving import SearchProcesses
+
+    options = {"name": asked.model, "device": asked.device, "altered": asked.altered_model, "modules": named_modules()}
+    assert index.folder is not None
+    return SearchProcesses(
+        asked.processes,
+        index.folder,
+        open_searcher,
+        options,
+        options_anew={**options, "name": None} if asked.reload else None,
+        store_seconds=asked.limits.store_seconds,
+    )
 
 
 def _reloaded(asked: Serve, index: Index, follower: _Follower | None) -> DualEncoder:

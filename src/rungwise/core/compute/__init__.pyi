@@ -28,6 +28,7 @@ from ._threads import OwnThread as OwnThread
 from ._threads import cores as cores
 from ._threads import in_threads as in_threads
 from ._threads import settle_for_fewer as settle_for_fewer
+from ._threads import shared_environment as shared_environment
 from ._threads import startable as startable
 from ._threads import thread_pool as thread_pool
 from ._topk import ROW_MULTIPLE as ROW_MULTIPLE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -13,6 +14,8 @@ from typing import Any
 
 _SMALL = 1 << 18
 """Number of entries below which handing work to threads costs more than it saves."""
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 SORTING = 8
 """Ratio of the time to sort an entry to the time to compare it, roughly."""
@@ -196,6 +199,19 @@ def startable(threads: int) -> int:
         go.release()
     all_have_run.acquire(timeout=_LATE if begun else 0)
     return len(ended)
+
+
+def shared_environment(threads: int) -> dict[str, str]:
+    """Environment for another process of ours that shares the cores: at most so many threads, and the same modules.
+
+    A variable that asks for fewer threads already stays as it is.
+    """
+    found = dict(os.environ)
+    for name in _THREADS:
+        asked = found.get(name, "")
+        found[name] = str(min(threads, int(asked)) if asked.isdigit() and int(asked) else threads)
+    found["PYTHONPATH"] = os.pathsep.join(one for one in sys.path if one)
+    return found
 
 
 def cores() -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rungwise.core import UserError, from_plain, to_plain
-from rungwise.core.compute import OnWorkers, choose_device, cluster, cores
+from rungwise.core.compute import OnWorkers, choose_device, cluster, cores, shared_environment
 from rungwise.core.output import short_repr
 from rungwise.data import ImageCaptions, read, with_splits, with_validation
 from rungwise.data.layouts import Key
@@ -36,7 +36,6 @@ from rungwise.training.tracking import TerminalWatcher, Watcher
 Say = Callable[[str, str], None]
 """Called with the name of a run and a line about it."""
 
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS")
 _CODE = "from rungwise.runs.study import serve_runs; serve_runs()"
 _LAST_LINES = 3
 
@@ -379,7 +378,7 @@ class _Children:
 
 
 def _in_process(task: RunTask, threads: int, say: Say, held: _Children) -> RunFailure | None:
-    child = held.take(_environment(threads))
+    child = held.take(shared_environment(threads))
     if child is None:
         return RunFailure("stopped before it began", stopped=True)
     for values in child.answers(task):
@@ -395,16 +394,6 @@ def _in_process(task: RunTask, threads: int, say: Say, held: _Children) -> RunFa
     last, code = "; ".join(child.errors), child.process.returncode
     how = f"signal {-code}" if code < 0 else f"status {code}"
     return RunFailure(f"its process ended with {how}{': ' if last else ''}{last}"[:400])
-
-
-def _environment(threads: int) -> dict[str, str]:
-    """The variables of this process, with its share of the cores, and the same modules to be found."""
-    found = dict(os.environ)
-    for name in _THREADS:
-        asked = found.get(name, "")
-        found[name] = str(min(threads, int(asked)) if asked.isdigit() and int(asked) else threads)
-    found["PYTHONPATH"] = os.pathsep.join(one for one in sys.path if one)
-    return found
 
 
 def _on_worker(threads: int, values: dict[str, Any]) -> dict[str, Any] | None:

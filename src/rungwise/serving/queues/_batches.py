@@ -7,7 +7,7 @@ meanwhile are done together afterwards, so batches grow with the number of clien
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Lock
@@ -36,8 +36,10 @@ class Batches(Generic[Asked, Given]):
 
     Args:
         queue: Queue for the work; batches are due before all work with patience.
-        do: Function that does several requests; it returns for each, in order, a result or an error.
+        do: Function that does several requests; it gives for each, in order, a result or an error. Each is handed on as
+            soon as it is given.
         most: Largest number of requests in a batch; 1 does them one at a time.
+        at_once: Number of batches that the queue does at the same time. A batch leaves as many to the others.
         size: Function that gives the size of a request, in any unit.
         room: Largest sum of sizes in a batch, besides the request that has waited longest.
         observe: Callback with the number of requests of every batch.
@@ -50,9 +52,10 @@ class Batches(Generic[Asked, Given]):
     def __init__(
         self,
         queue: WorkQueue,
-        do: Callable[[Sequence[Asked]], Sequence[Given | Exception]],
+        do: Callable[[Sequence[Asked]], Iterable[Given | Exception]],
         *,
         most: int = 64,
+        at_once: int = 1,
         size: Callable[[Asked], int] = lambda _: 0,
         room: int = 0,
         observe: Callable[[int], None] | None = None,
@@ -60,6 +63,7 @@ class Batches(Generic[Asked, Given]):
         self._queue = queue
         self._do = do
         self._most = most
+        self._at_once = at_once
         self._size = size
         self._room = room
         self._observe = observe
@@ -88,25 +92,29 @@ class Batches(Generic[Asked, Given]):
             return
         if self._observe is not None:
             self._observe(len(batch))
+        left = iter(batch)
         try:
-            given = self._do([one.asked for one in batch])
-        except Exception as error:  # whoever waits is to have it, whatever it is
-            given = [error] * len(batch)
-        for one, outcome in zip(batch, given, strict=True):
-            if isinstance(outcome, Exception):
-                one.outcome.set_exception(outcome)
-            else:
-                one.outcome.set_result(outcome)
+            for outcome, one in zip(self._do([one.asked for one in batch]), left, strict=False):
+                if isinstance(outcome, Exception):
+                    one.outcome.set_exception(outcome)
+                else:
+                    one.outcome.set_result(outcome)
+            error: Exception = RuntimeError("a batch gave too few results")
+        except Exception as raised:  # whoever waits is to have it, whatever it is
+            error = raised
+        for one in left:
+            one.outcome.set_exception(error)
 
     def _next(self) -> list[_Waiting[Asked, Given]]:
         with self._lock:
             waiting, of_client = self._waiting, Counter[str]()
+            most = min(self._most, -(-len(waiting) // self._at_once))
             rank, chosen, room = [], {0}, self._room
             for place, one in enumerate(waiting):
                 rank.append((of_client[one.client], one.size, place))
                 of_client[one.client] += 1
             for _, size, place in sorted(rank):
-                if place and len(chosen) < self._most and size <= room:
+                if place and len(chosen) < most and size <= room:
                     chosen.add(place)
                     room -= size
             self._waiting = [one for place, one in enumerate(waiting) if place not in chosen]

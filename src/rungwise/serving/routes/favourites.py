@@ -22,11 +22,10 @@ from rungwise.index.layout import (
     why_not_kept,
 )
 from rungwise.index.query import parse_query
-from rungwise.serving._ids import possible, sendable
 from rungwise.serving._limits import ServingLimits
 from rungwise.serving._workload import Workload
 from rungwise.serving.access import json_body
-from rungwise.serving.schemas import json_answer, refusals, responses
+from rungwise.serving.schemas import json_answer, possible, refusals, responses, sendable
 from rungwise.serving.state import Current, ServedIndex
 
 __all__ = ["Name", "favourite_items", "only_favourites", "reason_not_kept", "routes"]

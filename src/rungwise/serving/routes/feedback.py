@@ -15,13 +15,12 @@ from rungwise.calibration import FEWEST_QUERIES
 from rungwise.core import Limits, UserError
 from rungwise.core.text import LONGEST_NAME, person_name
 from rungwise.index import Grades, Searcher
-from rungwise.serving._ids import sendable
 from rungwise.serving._limits import ServingLimits
 from rungwise.serving._workload import Workload
 from rungwise.serving.access import Visitor, json_body, visitor_of
 from rungwise.serving.queues import BusyError
-from rungwise.serving.routes.search import MAX_RESULTS, Offset, item_of
-from rungwise.serving.schemas import json_answer, refusals, responses
+from rungwise.serving.schemas import json_answer, refusals, responses, sendable
+from rungwise.serving.searches import MAX_RESULTS, Offset, item_of
 from rungwise.serving.state import Current
 
 __all__ = ["Standing", "changes_of", "routes"]

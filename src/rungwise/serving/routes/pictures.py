@@ -18,11 +18,11 @@ from rungwise.core.disk import replacing
 from rungwise.data import ImageCaptions
 from rungwise.data.pictures import PictureHeader
 from rungwise.index import Index, Item
-from rungwise.serving._ids import possible, sendable
 from rungwise.serving._workload import Workload
 from rungwise.serving.access import object_of
-from rungwise.serving.routes.search import Id, item_of
-from rungwise.serving.schemas import A_FILE, IMAGES, json_answer, refusals, responses, small_picture
+from rungwise.serving.routes.search import Id
+from rungwise.serving.schemas import A_FILE, IMAGES, json_answer, possible, refusals, responses, sendable, small_picture
+from rungwise.serving.searches import item_of
 from rungwise.serving.state import Current
 
 __all__ = ["Name", "NewId", "routes"]

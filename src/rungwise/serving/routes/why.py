@@ -12,10 +12,9 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response
 from rungwise.core import Limits
 from rungwise.data.files import Picture
 from rungwise.index.query import Term, Words, parse_query
-from rungwise.serving._ids import sendable
 from rungwise.serving._workload import Workload
-from rungwise.serving.routes.search import item_of
-from rungwise.serving.schemas import Why, WhyText, WhyWord, json_answer, refusals
+from rungwise.serving.schemas import Why, WhyText, WhyWord, json_answer, refusals, sendable
+from rungwise.serving.searches import item_of
 from rungwise.serving.state import Current, Reranker
 from rungwise.similarity import Explanation
 

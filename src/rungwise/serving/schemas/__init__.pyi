@@ -1,7 +1,11 @@
+from ._ids import as_sent as as_sent
+from ._ids import possible as possible
+from ._ids import sendable as sendable
 from ._json_answers import A_FILE as A_FILE
 from ._json_answers import FOR_EVER as FOR_EVER
 from ._json_answers import IMAGES as IMAGES
 from ._json_answers import json_answer as json_answer
+from ._json_answers import json_bytes as json_bytes
 from ._json_answers import refusals as refusals
 from ._json_answers import small_picture as small_picture
 from ._read_answer import answer_of_json as answer_of_json

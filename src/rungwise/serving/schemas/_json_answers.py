@@ -61,13 +61,19 @@ def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def json_answer(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    r"""Answer as JSON, in which lone surrogates (undecodable bytes of file names) are replaced.
+    """Answer as JSON, or with bytes that are JSON already."""
+    content = content if isinstance(content, bytes) else json_bytes(content)
+    return Response(content, status, headers, media_type="application/json")
 
-    >>> json_answer(Refusal("no \udcff here")).body
+
+def json_bytes(content: object) -> bytes:
+    r"""JSON in UTF-8, in which lone surrogates (undecodable bytes of file names) are replaced.
+
+    >>> json_bytes(Refusal("no \udcff here"))
     b'{"error":"no ? here"}'
     """
     text = json.dumps(content, default=_plain, ensure_ascii=False, separators=(",", ":"))
-    return Response(text.encode("utf-8", "replace"), status, headers, media_type="application/json")
+    return text.encode("utf-8", "replace")
 
 
 def small_picture(content: bytes, request: Request) -> Response:

@@ -29,6 +29,9 @@ from rungwise.serving.state._facets import Facets
 from rungwise.serving.state._served_index import ServedIndex
 from rungwise.serving.state._texts_of_items import texts_of
 
+OVERVIEW_THREAD = "rungwise-overview"
+"""Name of the threads that make overviews and count columns."""
+
 _SAMPLE = 2_000
 _GROUPS = 12
 _OF_GROUP = 12
@@ -93,7 +96,7 @@ class Overviews:
             if at_hand is not None and at_hand.version == served.version:
                 return at_hand
             if self._making is None and self._clock() >= self._not_before:
-                self._making = Thread(target=self._make, args=(served,), daemon=True)
+                self._making = Thread(target=self._make, args=(served,), name=OVERVIEW_THREAD, daemon=True)
                 self._making.start()
             return at_hand
 
@@ -108,7 +111,7 @@ class Overviews:
             at_hand = self._facets
             missing = at_hand is None or at_hand[0] != served.version
             if missing and self._reading is None and self._clock() >= self._columns_not_before:
-                self._reading = Thread(target=self._read, args=(served,), daemon=True)
+                self._reading = Thread(target=self._read, args=(served,), name=OVERVIEW_THREAD, daemon=True)
                 self._reading.start()
             return None if at_hand is None else at_hand[1]
 

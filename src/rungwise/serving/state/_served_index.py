@@ -49,35 +49,51 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ServedIndex:
-    """One version of an index.
+class SearchedIndex:
+    """One version of an index, for searches.
 
     Attributes:
         searcher: Searcher of this version with the model.
         version: Name of the version, different for every one.
-        pictures: Number of pictures.
-        captions: Number of distinct captions.
-        newest: Ids of the newest pictures.
-        examples: A few phrases that several pictures share: in captions, else in the user's columns, else as folders.
-        columns: Columns of the pictures, as the first ones have them, without any number.
         found: Cache that looks up pictures by their ids.
     """
 
     searcher: Searcher
     version: str
-    pictures: int
-    captions: int
-    newest: tuple[str, ...]
-    examples: tuple[str, ...]
-    columns: tuple[IndexColumn, ...]
     found: PictureCache
 
     __repr__ = short_repr
+
+    @classmethod
+    def of(cls, searcher: Searcher, look: Stamps) -> SearchedIndex:
+        """The version that a searcher searches, of which the folder had these stamps when it was opened."""
+        return cls(searcher, _version(look), PictureCache(searcher.index))
 
     @property
     def index(self) -> Index:
         """The index that is searched."""
         return self.searcher.index
+
+
+@dataclass(frozen=True)
+class ServedIndex(SearchedIndex):
+    """One version of an index, with what pages show of it.
+
+    Attributes:
+        pictures: Number of pictures.
+        captions: Number of distinct captions.
+        newest: Ids of the newest pictures.
+        examples: A few phrases that several pictures share: in captions, else in the user's columns, else as folders.
+        columns: Columns of the pictures, as the first ones have them, without any number.
+    """
+
+    pictures: int
+    captions: int
+    newest: tuple[str, ...]
+    examples: tuple[str, ...]
+    columns: tuple[IndexColumn, ...]
+
+    __repr__ = short_repr
 
 
 class Current:
@@ -245,14 +261,12 @@ def _served(searcher: Searcher, look: Stamps) -> ServedIndex:
     items = list(islice(index.items(), _LOOKED_AT))
     some, looked_at = count_records((item.columns for item in items), _LOOKED_AT)
     return ServedIndex(
-        searcher,
-        version=_version(look),
+        **vars(SearchedIndex.of(searcher, look)),
         pictures=len(index),
         captions=index.caption_store.count(),
         newest=index.newest(_NEWEST),
         examples=_examples(items),
         columns=uncounted(Facets(StoreCounts(some, looked_at, looked_at)).columns),
-        found=PictureCache(index),
     )
 
 

@@ -10,7 +10,7 @@ from rungwise.core import UserError, limits
 from rungwise.data import ImageCaptions, read
 from rungwise.index import Index
 from rungwise.serving import Client, ServerSettings, create_app, possible, sendable
-from rungwise.serving._ids import as_sent
+from rungwise.serving.schemas import as_sent
 from tests.colour_model import ColourModel
 from tests.serving.conftest import PATIENT, TOKEN
 from tests.serving.wire import reached
