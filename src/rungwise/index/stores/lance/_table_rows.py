@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _ASKED = 1000
 """Ids left out by a filter up to which they are left out here, and more of them by the engine."""
 
+ROWS_READ = 1 << 16
+"""Rows that the engine hands over at a time; by default it is a thousand, each time by way of another thread."""
+
 
 @dataclass(frozen=True)
 class EngineFilter:
@@ -139,7 +142,7 @@ class TableRows:
         query = self.table.search().with_row_id(True).select(names)
         if only is False:
             return query.limit(1).to_arrow().slice(0, 0)
-        return (query if only is True else query.where(only)).to_arrow()
+        return (query if only is True else query.where(only)).to_batches(ROWS_READ).read_all()
 
     def batches(self, names: list[str], rows: int) -> Iterator[pa.RecordBatch]:
         """Columns of all rows, about ``rows`` at a time, in no order."""

@@ -18,6 +18,7 @@ from rungwise.index.stores._engine_rows import ID, SEQ, VECTOR
 from rungwise.index.stores.lance._description import APPROXIMATION
 from rungwise.index.stores.lance._rows import MOST_COLUMNS, filterable, nothing_of, table_of
 from rungwise.index.stores.lance._table_reader import TableReader
+from rungwise.index.stores.lance._table_rows import ROWS_READ
 from rungwise.index.stores.lance._tables import Tables
 from rungwise.index.stores.lance._version_file import Counting
 from rungwise.index.stores.lance.mapped import write_files
@@ -152,7 +153,7 @@ class TableWriter:
         if self._tables.folder is not None and self._written is not None and self._written[0] == table.version:
             return self._written[1]
         with self._tables.errors_in_one_line():
-            places = table.search().select([SEQ]).to_arrow()[SEQ].to_numpy()
+            places = table.search().select([SEQ]).to_batches(ROWS_READ).read_all()[SEQ].to_numpy()
         # In an object store others may write at the same time, and no two rows may have one place.
         return max(int(places.max(initial=-1)) + 1, time.time_ns() if self._tables.folder is None else 0)
 
