@@ -207,6 +207,7 @@ BASES: dict[str, list[tuple[str, str]]] = {
     "serve": [
         ("without --log json", "photos.index"),
         ("without --rerank", "photos.index"),
+        ("with --rerank", "photos.index --rerank model"),
         ("at an address that no other", "photos.index"),
     ],
     "mcp": [

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from rungwise.cli.serve import _entrance as entrance
 from rungwise.data import read
 from rungwise.index import Index
 from rungwise.index.layout import manifest
+from rungwise.jobs import open_searcher
 from rungwise.serving import Reranker, ServerSettings, _server
 from tests.colour_model import COLOURS, ColourModel, colour_pictures
 from tests.pointing_model import PointingModel
@@ -130,6 +132,28 @@ def test_a_reranker_is_read_said_and_handed_on(
     )
     assert main(["serve", str(folder), "--rerank", "run/model", "--rerank-top", "0"]) == 2
     assert "--rerank-top must be at least 1" in capsys.readouterr().err
+
+
+def test_processes_get_what_the_server_was_asked_for(
+    folder: Path, asked: list[dict[str, object]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[object, ...]] = []
+
+    def begin(number: int, place: Path, opener: object, options: object, **more: object) -> AbstractContextManager[str]:
+        begun.append((number, place, opener, options, more))
+        return nullcontext("processes")
+
+    monkeypatch.setattr("rungwise.serving.SearchProcesses", begin)
+    plain = ["serve", str(folder), "--device", "cpu", "--processes", "3", "--limits.store-seconds", "7"]
+    options = {"name": None, "device": "cpu", "altered": False, "modules": ()}
+    for words, anew in (([], None), (["--reload"], options)):
+        assert main([*plain, *words]) == 0
+        assert begun.pop() == (3, folder, open_searcher, options, {"options_anew": anew, "store_seconds": 7.0})
+    assert [one["processes"] for one in asked] == ["processes"] * 2
+    assert main(["serve", str(folder)]) == 0
+    assert asked[-1]["processes"] is None
+    assert main(["serve", str(folder), "--processes", "0"]) == 2
+    assert "--processes must be at least 1, got 0; leave it out" in capsys.readouterr().err
 
 
 def test_a_new_model_is_read_from_where_the_index_names_it_if_that_is_asked_for(

@@ -118,19 +118,19 @@ def test_batches_at_the_same_time_leave_as_many_to_each_other(hold: Hold) -> Non
 
 
 def test_each_result_is_handed_on_as_soon_as_it_is_given() -> None:
-    first, go = threading.Event(), threading.Event()
+    go = threading.Event()
 
     def do(asked: Sequence[str]) -> Iterator[str]:
-        first.wait()  # until both wait together
         yield asked[0]
         go.wait()
         yield from asked[1:]
 
-    batches = Batches(WorkQueue(threads=1), do)
-    alone = batches.submit("alone", client="a")
+    queue, free = WorkQueue(threads=1), threading.Event()
+    queue.submit(free.wait, client="busy")
+    batches = Batches(queue, do)
     one, other = (batches.submit(text, client="a") for text in ("one", "other"))
-    first.set()
-    assert (alone.result(), one.result()) == ("alone", "one")
+    free.set()
+    assert one.result() == "one"
     assert not other.done()
     go.set()
     assert other.result() == "other"

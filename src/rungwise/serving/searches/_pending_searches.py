@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rungwise.core import UnavailableError, UserError
 from rungwise.core.network import answered_within
+from rungwise.core.output import short_repr
 from rungwise.index import Answer, Item, Searcher, SearchOptions, Where
 from rungwise.index.query import Query
 from rungwise.serving.state import SearchedIndex
@@ -36,6 +37,8 @@ class SearchOutcome:
 
     answer: Answer
     items: dict[str, Item]
+
+    __repr__ = short_repr
 
     @property
     def nothing(self) -> bool:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from rungwise.core import UserError, read_bytes
 from rungwise.core.disk import replacing
 from rungwise.core.formats import opened_npz
+from rungwise.core.output import short_repr
 from rungwise.index.update import SIDE
 
 THUMBNAIL = SIDE
@@ -48,6 +49,8 @@ class KeptPicture:
     vector: NDArray[np.float32]
     thumbnail: bytes
     model: str
+
+    __repr__ = short_repr
 
 
 class KeptPictures:
