@@ -123,7 +123,8 @@ class SearchProcesses:
     @property
     def alive(self) -> int:
         """Number of processes that run now, those that are starting included."""
-        return len(self._all)
+        with self._lock:
+            return sum(one.runs for one in self._all)
 
     def answers(self, searches: Sequence[VersionedSearch]) -> Iterator[SentAnswer | Exception | None]:
         """Let one process search; gives the answer to each search in order, as soon as it is there.
@@ -131,9 +132,7 @@ class SearchProcesses:
         An answer is None where the server's own process is to search. It is an error (status 503) where the process
         ended meanwhile.
         """
-        process = None
-        with suppress(Empty):
-            process = self._idle.get_nowait()
+        process = self._free()
         if process is None:
             yield from [None] * len(searches)
             return
@@ -162,6 +161,14 @@ class SearchProcesses:
             process.ask_to_end()
         for process in ending:
             process.end()
+
+    def _free(self) -> _Process | None:
+        """A process that has nothing to do; those that have ended meanwhile are replaced."""
+        with suppress(Empty):
+            while not (process := self._idle.get_nowait()).runs:
+                self._replace(process)
+            return process
+        return None
 
     def _new(self) -> _Process:
         process = _Process(self._begins, max(1, cores() // self.number))
@@ -211,6 +218,11 @@ class _Process:
         self._asked, self._answers = self._process.stdin, self._process.stdout
         with suppress(OSError):
             self._send(begins)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
 
     def wait_until_ready(self) -> None:
         """Wait until it has opened the index and the model."""

@@ -34,6 +34,7 @@ def answer_searches() -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     _answer_all(sys.stdin.buffer, answers)
+    os._exit(0)  # the server waits for it, and taking the interpreter apart would take seconds
 
 
 def _answer_all(asked: IO[bytes], answers: IO[bytes]) -> None:
