@@ -50,7 +50,7 @@ from rich.console import Console
 from rich.table import Table
 
 import clients
-from measuring import Rows, alone, needs, status
+from measuring import Rows, alone, needs
 
 PARTS = ("queries", "load", "hostile")
 SIDES = (13370, 8000)
@@ -218,9 +218,11 @@ def served(
 
 
 def resident(process: int) -> float:
-    """Memory of a process and its children in MB."""
-    found = status("VmRSS", process) / MB
+    """Memory of a process and its children in MB; of what several share, each has its part."""
+    found = 0.0
     with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+        found = sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024 / MB
         found += sum(map(resident, children_of(process)))
     return found
 
