@@ -3,9 +3,10 @@
     python benchmarks/planning.py FOLDER ... --model EXPORTED --torch MODEL            # plan beside measured
     python benchmarks/planning.py FOLDER ... --model EXPORTED --torch MODEL --write    # and keep these rates
 
-Each FOLDER holds ``photos`` (a collection), or ``index`` (its index, in LanceDB's store), or both. From photos an index
-is made anew, in a temporary folder; without them, or with more than ``--build-up-to`` pictures, the index that is there
-is served, and lines that need photos stay empty. MODEL is the model of the indexes, EXPORTED its export.
+``planning_data.py`` makes what is measured. Each FOLDER holds ``photos`` (a collection), or ``index`` (its index, in
+LanceDB's store), or both. From photos an index is made anew, in a temporary folder; without them, or with more than
+``--build-up-to`` pictures, the index that is there is served, and lines that need photos stay empty. MODEL is the model
+of the indexes, EXPORTED its export.
 
 Every job runs in a process of its own, without limits of threads. Seconds of building and of an update are those of the
 clock, searches are counted in processor time, and searches of a machine are those that eight clients get from one
@@ -107,8 +108,8 @@ def serving(folder: Path, model: str, work: Path, queries: list[str]) -> dict[st
         }
 
 
-def partly(model: str, counted: list[float]) -> Any:
-    """The model, which encodes some hundred pictures and captions, and draws the vectors of all others.
+def partly(model: str, counted: list[float], encoded: int = _ENCODED) -> Any:
+    """The model, which encodes ``encoded`` pictures and captions, and draws the vectors of all others.
 
     ``counted`` takes up the seconds that this takes.
     """
@@ -116,7 +117,7 @@ def partly(model: str, counted: list[float]) -> Any:
     from rungwise.similarity import unit_rows
 
     real = load_dual_encoder(model)
-    left = {"pictures": _ENCODED, "texts": _ENCODED}
+    left = {"pictures": encoded, "texts": encoded}
     drawn = np.random.default_rng(0)
 
     class Partly(DualEncoder):
