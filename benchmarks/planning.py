@@ -52,6 +52,8 @@ PLANS = SCALING / "plans.md"
 _GROWS, _RIGHTNESS = "\n## What grows with a collection\n", "\n## How right is the plan\n"
 _PLAN = re.compile(r"^```text\n\$ rungwise (plan .+)\n(?:.*\n)*?```$", re.MULTILINE)
 _QUERIES = 400
+_WORDS = 3
+"""Words of a query: people type fewer than a caption has."""
 _ENCODED = 512
 """Pictures that the model really encodes while an index is made; vectors of all others are drawn."""
 _CLIENTS, _SECONDS = 8, 12.0
@@ -64,11 +66,19 @@ _DIMENSION = 512
 
 
 def queries_of(folder: Path, count: int) -> list[str]:
-    """Distinct captions of an index, drawn from its first rows."""
+    """Distinct beginnings of captions of an index, drawn from its first rows."""
     from rungwise.index import Index
 
-    found = dict.fromkeys(text for item in islice(Index.open(folder).items(), 20 * count) for text in item.captions[:1])
+    captions = (text for item in islice(Index.open(folder).items(), 20 * count) for text in item.captions[:1])
+    found = dict.fromkeys(" ".join(text.split()[:_WORDS]) for text in captions)
     return random.Random(0).sample(list(found), min(count, len(found)))
+
+
+def drawn_queries() -> list[str]:
+    """Queries like those of :func:`queries_of`, without an index."""
+    from rungwise.planning._drawn_index import drawn_texts
+
+    return [" ".join(text.split()[:_WORDS]) for text in drawn_texts(60)]
 
 
 def parts(folder: Path, model: str, queries: list[str]) -> dict[str, float]:
@@ -93,19 +103,27 @@ def serving(folder: Path, model: str, work: Path, queries: list[str]) -> dict[st
             assert not any(visit.outcome for visit in visits), {visit.outcome for visit in visits}
             return len(visits), processor(server) - before
 
-        first = status("VmRSS", server)
         visited(1, 5.0)  # what is read late
         count, used = visited(1, _SECONDS)
-        together, used_together = visited(_CLIENTS, _SECONDS)
+        together, _ = visited(_CLIENTS, _SECONDS)
         return {
-            "first memory": first,
-            "memory": status("VmHWM", server),
-            "resident": status("VmRSS", server),
+            # Pages of the index's files are there once for all processes, and the system takes them back.
+            "memory": status("VmHWM", server) - mapped_bytes(server, folder),
             "whole": 1000 * used / count,
-            "whole together": 1000 * used_together / together,
             "searches": together / _SECONDS,
-            "one client": count / _SECONDS,
         }
+
+
+def mapped_bytes(process: int, folder: Path) -> int:
+    """Bytes in memory of the files below a folder that a process has mapped."""
+    found, inside = 0, False
+    for line in Path(f"/proc/{process}/smaps").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if "-" in name:  # addresses: another mapping begins
+            inside = f"{folder.resolve()}/" in line
+        elif inside and name == "Rss":
+            found += 1024 * int(value.split()[0])
+    return found
 
 
 def partly(model: str, counted: list[float], encoded: int = _ENCODED) -> Any:
@@ -282,7 +300,7 @@ Once = dict[str, float]
 def once(work: Path, exported: str, torch_model: str) -> Once:
     """Memory of processes and models, and the words of one query."""
     photos, (tiny_torch, tiny_exported) = alone(small_collection, work), alone(small_model, work)
-    queries = ["a dog runs over the grass", "two people sit on a bench in the sun", "red house at the sea"] * 10
+    queries = alone(drawn_queries)
     found: Once = {}
     for kind, model, tiny in (("exported", exported, tiny_exported), ("torch", torch_model, tiny_torch)):
         weights = weights_of(model)

@@ -92,7 +92,8 @@ def make_index(folder: Path, pictures: int, model: Path) -> None:
         tuple(f"{number // _FOLDER:04}/{number:07}.jpg" for number in numbers),
         tuple(filter(None, texts)),
         captioned,
-        features=FeatureRows(np.zeros((pictures, 1), np.float32)),
+        # Rows that are the same would be encoded once, and all pictures would be near-duplicates.
+        features=FeatureRows(np.random.default_rng(1).standard_normal((pictures, 4), np.float32)),
         columns=columns,
         name="drawn",
     )
