@@ -6,11 +6,9 @@ from ._parameters import MAX_OFFSET as MAX_OFFSET
 from ._parameters import MAX_RESULTS as MAX_RESULTS
 from ._parameters import Ends as Ends
 from ._parameters import Filter as Filter
-from ._parameters import Ids as Ids
 from ._parameters import K as K
 from ._parameters import Offset as Offset
 from ._parameters import SearchParameters as SearchParameters
-from ._parameters import Weights as Weights
 from ._parameters import filter_of as filter_of
 from ._pending_searches import PendingSearch as PendingSearch
 from ._pending_searches import SearchOutcome as SearchOutcome
