@@ -208,6 +208,24 @@ def test_one_that_does_not_start_says_why(index: Index, threads: list[Thread], t
         SearchProcesses(1, tmp_path / "nowhere", colour_searcher, {})
 
 
+def test_where_the_system_starts_no_other_the_server_searches_on(
+    ask: Asks, threads: list[Thread], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(_processes.subprocess, "Popen", refuse)
+    threads[0].die()
+    assert isinstance(ask("red")[0], HTTPException)
+    for thread in threading.enumerate():
+        if thread.name == _processes.STARTER_THREAD:
+            thread.join()
+    assert ask("red") == [None]
+    assert (
+        "the system starts no process that searches (Cannot allocate memory); ask for fewer; 0 are left" in caplog.text
+    )
+
+
 @pytest.mark.slow
 def test_real_processes_end_with_the_server_and_are_replaced_when_they_are_killed(index: Index) -> None:
     with SearchProcesses(2, index.folder, colour_searcher, {}) as processes:

@@ -189,15 +189,17 @@ class SearchProcesses:
             Thread(target=self._start_another, name=STARTER_THREAD, daemon=True).start()
 
     def _start_another(self) -> None:
-        process = self._new()
+        process = None
         try:
+            process = self._new()
             process.wait_until_ready()
         except UserError as error:
-            with self._lock:
-                self._all.discard(process)
-                left = len(self._all)
-            process.end()
-            _log.warning("%s; %d are left", error, left)
+            if process is not None:
+                process.end()
+                with self._lock:
+                    self._all.discard(process)
+            if not self._closed:
+                _log.warning("%s; %d are left", error, self.alive)
         else:
             self._idle.put(process)
 
@@ -206,13 +208,16 @@ class _Process:
     """One process that searches. Its lines of errors go where those of the server go."""
 
     def __init__(self, begins: str, threads: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _CODE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=shared_environment(threads),
-            start_new_session=True,  # Ctrl-C reaches the server, which then ends it
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _CODE],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env=shared_environment(threads),
+                start_new_session=True,  # Ctrl-C reaches the server, which then ends it
+            )
+        except OSError as error:
+            raise UserError(f"the system starts no process that searches ({error.strerror}); ask for fewer") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._asked, self._answers = self._process.stdin, self._process.stdout
