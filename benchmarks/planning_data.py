@@ -1,6 +1,6 @@
 """Collections and a model for ``planning.py``: tiny photos of which 40 % have a caption, and an index of a million.
 
-    python benchmarks/planning_data.py FOLDER                          # 8,000, 100,000 and 1,000,000 pictures
+    python benchmarks/planning_data.py FOLDER                          # 8,000, 30,000, 100,000 and 1,000,000 pictures
     python benchmarks/planning_data.py FOLDER 8000 --photos-up-to 200000
 
 FOLDER gets ``torch``, a model as ``rungwise train quick`` makes it, with random weights for its pictures; ``exported``,
@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 CAPTIONS = 0.4
-DIMENSION = 512
 _FOLDER = 1000
 """Pictures in one folder."""
 
@@ -104,7 +103,7 @@ def make_index(folder: Path, pictures: int, model: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("pictures", type=int, nargs="*", default=[8_000, 100_000, 1_000_000])
+    parser.add_argument("pictures", type=int, nargs="*", default=[8_000, 30_000, 100_000, 1_000_000])
     parser.add_argument("--photos-up-to", type=int, default=200_000, help="pictures for which photos are made")
     asked = parser.parse_args()
     if not (asked.folder / "exported").is_dir():

@@ -1,6 +1,6 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 
 import pytest
 
@@ -117,6 +117,16 @@ def test_batches_at_the_same_time_leave_as_many_to_each_other(hold: Hold) -> Non
     assert held.done == [["0", "1", "2"], ["3"], ["4"]]
 
 
+def waiting_together(do: Callable[[Sequence[str]], Iterator[str]]) -> list[Future[str]]:
+    """Outcomes of two requests, which are done in one batch."""
+    queue, free = WorkQueue(threads=1), threading.Event()
+    queue.submit(free.wait, client="busy")
+    batches = Batches(queue, do)
+    work = [batches.submit(text, client="a") for text in ("one", "other")]
+    free.set()
+    return work
+
+
 def test_each_result_is_handed_on_as_soon_as_it_is_given() -> None:
     go = threading.Event()
 
@@ -125,27 +135,19 @@ def test_each_result_is_handed_on_as_soon_as_it_is_given() -> None:
         go.wait()
         yield from asked[1:]
 
-    queue, free = WorkQueue(threads=1), threading.Event()
-    queue.submit(free.wait, client="busy")
-    batches = Batches(queue, do)
-    one, other = (batches.submit(text, client="a") for text in ("one", "other"))
-    free.set()
+    one, other = waiting_together(do)
     assert one.result() == "one"
     assert not other.done()
     go.set()
     assert other.result() == "other"
 
 
-def test_results_that_are_missing_are_an_error_for_whoever_waits(hold: Hold) -> None:
+def test_results_that_are_missing_are_an_error_for_whoever_waits() -> None:
     def one_alone(asked: Sequence[str]) -> Iterator[str]:
         yield asked[0]
         raise ZeroDivisionError
 
-    queue, go = WorkQueue(threads=1), threading.Event()
-    queue.submit(go.wait, client="busy")
-    batches = Batches(queue, one_alone)
-    one, other = (batches.submit(text, client="a") for text in ("one", "other"))
-    go.set()
+    one, other = waiting_together(one_alone)
     assert one.result() == "one"
     with pytest.raises(ZeroDivisionError):
         other.result()

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from rungwise.core import UserError
 from rungwise.index import Index, Searcher
 from rungwise.serving import SearchProcesses, ServerSettings, create_app
-from rungwise.serving.searches import SearchParameters, SentAnswer, VersionedSearch, _processes
+from rungwise.serving.searches import SearchParameters, SentAnswer, VersionedSearch, _processes, _search_process
 from rungwise.serving.searches._search_process import _answer_all
 from rungwise.serving.state import Current
 from tests.colour_model import COLOURS, ColourModel, colour_pictures, colour_searcher, picture_bytes
@@ -156,6 +156,20 @@ def test_a_change_of_the_index_is_followed(ask: Asks, index: Index, tmp_path: Pa
     (still,) = ask("yellow", version=before)  # a request that began before the change
     assert still == ahead
     assert ask("red", version="no such version") == [None]
+
+
+def test_a_version_that_could_not_be_opened_is_looked_for_again(
+    ask: Asks, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(_search_process, "monotonic", lambda: now[0])
+    Index.open(index.folder).remove(["4-yellow"])
+    with monkeypatch.context() as away:
+        away.setattr(_search_process, "stamps", lambda _: 1 / 0)
+        assert ask("red") == [None]
+    assert ask("red") == [None]  # not with every search
+    now[0] = 1e6
+    assert isinstance(ask("red")[0], SentAnswer)
 
 
 def test_another_model_is_loaded_if_it_was_asked_for(tmp_path: Path, threads: list[Thread]) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
+from time import monotonic
 from typing import IO, Any
 
 from rungwise.core import UserError
@@ -26,6 +27,8 @@ from rungwise.serving.state import SearchedIndex
 
 _HELD = 2
 """Versions of the index that are kept open: requests that are under way may mean the one before."""
+_SECONDS_UNTIL_RETRY = 30.0
+"""Time after which a version that could not be opened is looked for once more: its store may have been away."""
 
 
 def answer_searches() -> None:
@@ -99,18 +102,16 @@ class _Versions:
         self._options_anew = options_anew
         self._open: Callable[..., Searcher] = attrgetter(opener[1])(import_module(opener[0]))
         self._held: dict[str, SearchedIndex] = {}
-        self._missing = ""
+        self._missing, self._not_before = "", 0.0
         self._take(lambda index: self._open(index, **options))
 
     def of(self, version: str) -> SearchedIndex | None:
         """A version by its name; None where it does not stand in the place of the index."""
-        if version not in self._held and version != self._missing:
-            try:
+        if version not in self._held and (version != self._missing or monotonic() >= self._not_before):
+            with suppress(Exception):
                 self._take(self._searcher_of)
-            except Exception:
-                self._missing = version  # it is not looked for with every search
-            if version not in self._held:
-                self._missing = version
+            if version not in self._held:  # it is not looked for with every search
+                self._missing, self._not_before = version, monotonic() + _SECONDS_UNTIL_RETRY
         return self._held.get(version)
 
     def _take(self, searcher_of: Callable[[Index], Searcher]) -> None:
